@@ -1,0 +1,5 @@
+"""API tokens in `Authorization: Token sk_...`."""
+
+from knox.auth import TokenAuthentication
+
+__all__ = ["TokenAuthentication"]

@@ -1,0 +1,1 @@
+"""Pure building blocks that know no framework: states, errors, units, intervals."""

@@ -1,0 +1,1 @@
+"""What the apps share that knows Django but no domain: fields, REST bases, idempotency, export."""

@@ -1,0 +1,47 @@
+"""Model fields: identifiers from PostgreSQL and secrets encrypted at rest."""
+
+from functools import lru_cache
+from typing import Any
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import models
+from django.db.models import Func, UUIDField
+
+
+class UuidV7(Func):
+    """PostgreSQL 18's uuidv7(): ordered by time, so indexes stay dense."""
+
+    function = "uuidv7"
+    arity = 0
+    output_field = UUIDField()
+
+
+@lru_cache(maxsize=4)
+def _cipher(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in keys])
+
+
+def cipher() -> MultiFernet:
+    """The cipher over SENSAKA_SECRET_KEYS: the first key encrypts, all of them decrypt (rotation)."""
+    return _cipher(tuple(settings.FIELD_ENCRYPTION_KEYS))
+
+
+class EncryptedTextField(models.TextField):
+    """Text that is stored as Fernet ciphertext and read back in clear. It can't be searched."""
+
+    def get_prep_value(self, value: Any) -> Any:
+        if value is None or value == "":
+            return value
+        return cipher().encrypt(str(value).encode()).decode()
+
+    def from_db_value(self, value: str | None, expression: object, connection: object) -> str | None:
+        if not value:
+            return value
+        try:
+            return cipher().decrypt(value.encode()).decode()
+        except InvalidToken:
+            raise ImproperlyConfigured(
+                "a stored secret can't be decrypted: put the key it was written with back into SENSAKA_SECRET_KEYS"
+            ) from None
