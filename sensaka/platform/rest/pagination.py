@@ -9,3 +9,9 @@ class TimeCursorPagination(CursorPagination):
     ordering = "id"
     page_size_query_param = "limit"
     max_page_size = 1000
+
+
+class NewestFirstPagination(TimeCursorPagination):
+    """For things that happened: ordered by when, newest first."""
+
+    ordering = ("-at", "-id")
