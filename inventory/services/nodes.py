@@ -1,0 +1,196 @@
+"""Servers: found again by what identifies them, made when new, joined when two records are one machine."""
+
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from inventory.models import (
+    Agent,
+    Bmc,
+    Card,
+    Cluster,
+    Exporter,
+    FirmwareComponent,
+    JournalEntry,
+    JournalKind,
+    Node,
+    Placement,
+    ProcessBinding,
+    Rack,
+    Sighting,
+    Site,
+)
+from inventory.rules.identity import NodeIdentity, node_identity, system_uuid_spellings
+from inventory.rules.lifecycle import NODE
+from inventory.services.journal import Note, write_entries
+
+_SEEN_BY = {"agent": "enrolled by its agent", "exporter": "found by an exporter", "bmc": "found by its BMC"}
+
+
+def identity_of(node: Node) -> NodeIdentity:
+    """What is known of a stored node."""
+    return NodeIdentity(node.machine_id, node.system_serial, node.system_uuid)
+
+
+def find_node(*, machine_id: str, system_serial: str, system_uuid: str) -> Node | None:
+    """The node that these identifiers name, locked for the running transaction; None when there is none.
+
+    System serial and UUID are trusted before the machine id; a name identifies nothing. Must run
+    inside a transaction.
+    """
+    wanted = node_identity(machine_id=machine_id, serial=system_serial, uuid=system_uuid)
+    same = Q(pk__in=[])
+    if wanted.machine_id:
+        same |= Q(machine_id=wanted.machine_id)
+    if wanted.serial:
+        same |= Q(system_serial__in={wanted.serial, wanted.serial.upper(), wanted.serial.lower()})
+    if wanted.uuid:
+        same |= Q(system_uuid__in=system_uuid_spellings(wanted.uuid))
+    candidates = [
+        node
+        for node in Node.objects.select_for_update(no_key=True).filter(same).order_by("id")
+        if identity_of(node).agrees(wanted)
+    ]
+    # Several can agree when one record knows the serial and another the UUID: DMI before machine id, then the oldest.
+    candidates.sort(key=lambda node: (not (node.system_serial or node.system_uuid), node.created_at))
+    return candidates[0] if candidates else None
+
+
+def find_or_create_node(
+    *,
+    machine_id: str = "",
+    system_serial: str = "",
+    system_uuid: str = "",
+    hostname: str,
+    site: Site,
+    cluster: Cluster | None = None,
+    rack: Rack | None = None,
+    at: datetime,
+    source: str,
+    simulated: bool = False,
+) -> Node:
+    """The node with these identifiers, completed by those it lacked; a new one in `site` when there is none.
+
+    `source` is agent, exporter or bmc. A node that answers already serves, so a new one is adopted
+    into `active`. A found node keeps its place: moving a server in the tree is an operator's act.
+    """
+    with transaction.atomic():
+        node = find_node(machine_id=machine_id, system_serial=system_serial, system_uuid=system_uuid)
+        wanted = node_identity(machine_id=machine_id, serial=system_serial, uuid=system_uuid)
+        if node is not None:
+            complete_identity(node=node, identity=wanted)
+            if node.state == "retired":
+                _readopt(node, at=at, source=source)
+            return node
+        node = _create(
+            Node(
+                site=site,
+                cluster=cluster,
+                rack=rack,
+                state=NODE.target(NODE.initial, "adopt"),
+                machine_id=wanted.machine_id,
+                system_serial=wanted.serial,
+                system_uuid=wanted.uuid,
+                simulated=simulated,
+            ),
+            name=hostname or wanted.serial or wanted.uuid or wanted.machine_id or "node",
+        )
+        text = f"Node {node.name} was {_SEEN_BY.get(source, 'added')} at site {site.name} and is in service."
+        write_entries(notes=[Note(JournalKind.NODE_ENROLLED, text, at, node.id, None, source)])
+        return node
+
+
+def complete_identity(*, node: Node, identity: NodeIdentity) -> bool:
+    """Fills in identifiers that the node lacked; never overwrites serial or UUID. True when one was new.
+
+    A machine id follows the operating system: when serial or UUID says that it is the same machine,
+    a new one means a new installation and replaces the old.
+    """
+    changes: dict[str, str] = {}
+    if identity.machine_id and identity.machine_id != node.machine_id:
+        changes["machine_id"] = identity.machine_id
+    if identity.serial and not node.system_serial:
+        changes["system_serial"] = identity.serial
+    if identity.uuid and not node.system_uuid:
+        changes["system_uuid"] = identity.uuid
+    for name, value in changes.items():
+        setattr(node, name, value)
+    if changes:
+        node.save(update_fields=[*changes, "updated_at"])
+    return bool(changes)
+
+
+def rename_node(*, node: Node, name: str, at: datetime, source: str) -> bool:
+    """Gives the node the name that it calls itself, with a number where its site has that name already."""
+    wanted = name.strip()[:200]
+    if not wanted or wanted == node.name or node.name.startswith(f"{wanted}~"):
+        return False
+    before = node.name
+    node.name = free_name(site=node.site_id, wanted=wanted, but=node)
+    node.save(update_fields=["name", "updated_at"])
+    text = f"Node {before} is now called {node.name}."
+    detail = {"before": before, "after": node.name}
+    write_entries(notes=[Note(JournalKind.NODE_RENAMED, text, at, node.id, None, source, detail)])
+    return True
+
+
+def free_name(*, site: object, wanted: str, but: Node | None = None) -> str:
+    """`wanted`, or `wanted~2`, `wanted~3` ... when another node of the site has it."""
+    taken = Node.objects.filter(site=site, name__startswith=wanted)
+    if but is not None:
+        taken = taken.exclude(pk=but.pk)
+    names = set(taken.values_list("name", flat=True))
+    number, name = 1, wanted
+    while name in names:
+        number += 1
+        name = f"{wanted[:190]}~{number}"
+    return name
+
+
+def _create(node: Node, *, name: str) -> Node:
+    for _ in range(5):
+        node.name = free_name(site=node.site_id, wanted=name.strip()[:200])
+        try:
+            with transaction.atomic():
+                node.save(force_insert=True)
+            return node
+        except IntegrityError:  # somebody took the name since we looked: take the next
+            continue
+    raise IntegrityError(f"no free name for node {name} at site {node.site_id}")
+
+
+def _readopt(node: Node, *, at: datetime, source: str) -> None:
+    node.state = NODE.target(NODE.target(node.state, "enrol"), "adopt")
+    node.save(update_fields=["state", "updated_at"])
+    text = f"Node {node.name} had been retired, answers again and is back in service."
+    write_entries(notes=[Note(JournalKind.NODE_STATE, text, at, node.id, None, source)])
+
+
+def join_nodes(*, keep: Node, drop: Node, at: datetime, source: str, reason: str) -> None:
+    """Makes one record of two that turned out to be one machine: all of `drop` goes to `keep`.
+
+    Runs inside the caller's transaction, which holds both rows locked. `reason` is a clause for the
+    journal ("both list card GPU-...").
+    """
+    for model in (Bmc, Exporter, Card, Placement, Sighting, JournalEntry, ProcessBinding):
+        model.objects.filter(node=drop).update(node=keep)  # type: ignore[attr-defined]
+    known = set(FirmwareComponent.objects.filter(node=keep).values_list("card", "component"))
+    for row in FirmwareComponent.objects.filter(node=drop):
+        if (row.card_id, row.component) not in known:
+            FirmwareComponent.objects.filter(pk=row.pk).update(node=keep)
+    if not Agent.objects.filter(node=keep).exists():
+        Agent.objects.filter(node=drop).update(node=keep)
+    name, identity = drop.name, identity_of(drop)
+    facts = {
+        field: getattr(drop, field)
+        for field in ("rack", "rack_position", "cluster", "manufacturer", "product", "power_state", "power")
+        if getattr(keep, field) in (None, "", "unknown")
+    }
+    drop.delete()
+    for field, value in facts.items():
+        setattr(keep, field, value)
+    keep.save(update_fields=[*facts, "updated_at"])
+    complete_identity(node=keep, identity=identity)
+    text = f"Nodes {keep.name} and {name} are one machine, because {reason}; their records were joined."
+    write_entries(notes=[Note(JournalKind.NODE_ENROLLED, text, at, keep.id, None, source, {"joined": name})])
