@@ -57,7 +57,9 @@ class StateMachine:
             return self._targets[state, event]
         except KeyError:
             possible = ", ".join(sorted(self.events(state))) or "nothing"
-            raise IllegalTransition(f"{self.name}: {event!r} is not possible in {state!r}; possible: {possible}") from None
+            raise IllegalTransition(
+                f"{self.name}: {event!r} is not possible in {state!r}; possible: {possible}"
+            ) from None
 
     def events(self, state: str) -> set[str]:
         """The events that may happen in `state`."""

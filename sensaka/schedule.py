@@ -1,0 +1,28 @@
+"""The clock: which task looks for due work how often. Every task may also run at any other time."""
+
+from celery.schedules import crontab
+
+# A tick costs one short query when nothing is due; periods are seconds.
+BEAT_SCHEDULE: dict[str, dict[str, object]] = {
+    "poll-bmcs": {"task": "inventory.tasks.collecting.poll_bmcs", "schedule": 2.0, "options": {"expires": 2}},
+    "scrape-exporters": {
+        "task": "inventory.tasks.collecting.scrape_exporters",
+        "schedule": 2.0,
+        "options": {"expires": 2},
+    },
+    "run-discoveries": {
+        "task": "inventory.tasks.collecting.run_discoveries",
+        "schedule": 2.0,
+        "options": {"expires": 2},
+    },
+    "mark-silent-agents": {
+        "task": "inventory.tasks.collecting.mark_silent_agents",
+        "schedule": 10.0,
+        "options": {"expires": 10},
+    },
+    "roll-up": {"task": "inventory.tasks.samples.roll_up", "schedule": 60.0, "options": {"expires": 60}},
+    "make-partitions": {
+        "task": "inventory.tasks.samples.make_partitions",
+        "schedule": crontab(minute="17", hour="*/6"),
+    },
+}
