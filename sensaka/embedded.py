@@ -254,14 +254,22 @@ class PostgreSQL:
         partial.rename(self.data)
 
     def _wait_for_predecessor(self) -> None:
-        """A server of a crashed run may still be shutting down on the same data; wait for its end."""
+        """A server of a crashed run may still be shutting down on the same data; wait for its end.
+
+        A killed server that its parent has not reaped yet still answers to its pid, and PostgreSQL
+        would take it for alive: then its lock file is removed here.
+        """
         lock = self.data / "postmaster.pid"
         deadline = time.monotonic() + 30
         while lock.exists():
             try:
                 pid = int(lock.read_text().split("\n", 1)[0])
+                state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
                 command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
             except (ValueError, OSError):
+                return
+            if state == "Z":
+                lock.unlink(missing_ok=True)
                 return
             if str(self.data) not in command:
                 return
