@@ -257,7 +257,7 @@ class PostgreSQL:
         """A server of a crashed run may still be shutting down on the same data; wait for its end.
 
         A killed server that its parent has not reaped yet still answers to its pid, and PostgreSQL
-        would take it for alive: then its lock file is removed here.
+        would take it for alive: then its lock files are removed here.
         """
         lock = self.data / "postmaster.pid"
         deadline = time.monotonic() + 30
@@ -270,6 +270,8 @@ class PostgreSQL:
                 return
             if state == "Z":
                 lock.unlink(missing_ok=True)
+                for stale in self.layout.postgres_socket.glob(".s.PGSQL.*"):
+                    stale.unlink(missing_ok=True)
                 return
             if str(self.data) not in command:
                 return

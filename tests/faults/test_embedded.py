@@ -117,8 +117,8 @@ def test_sockets_are_closed_to_other_users(folder: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user")
 def test_an_ordinary_user_can_run_it_too(folder: Path) -> None:
-    if not embedded.reachable_by_others(Path(sys.executable)) or not embedded.reachable_by_others(ROOT):
-        pytest.skip("other users can't reach this checkout, so none can run it")
+    if not embedded.reachable_by_others(Path(sys.executable).resolve()) or not embedded.reachable_by_others(ROOT):
+        pytest.skip("other users can reach neither this Python nor this checkout")
     nobody = pwd.getpwnam("nobody").pw_uid
     folder.mkdir(parents=True)
     for part in (folder, folder.parent):
