@@ -124,7 +124,7 @@ class RecordsCache:
 
 @dataclass(slots=True)
 class Remembered:
-    """Facts about one BMC that save requests. `boot` is now minus the BMC's clock, in seconds."""
+    """Facts about one BMC that save requests. `clock_offset` is our time minus the BMC's, in seconds."""
 
     digest: int = SHA256
     dcmi_power: bool = True
@@ -134,6 +134,11 @@ class Remembered:
     log_mark: tuple[int, bytes] | None = None
     clock_offset: float | None = None
     device: bytes = b""
+
+    def forget(self, device: bytes) -> None:
+        """Start over for another device at this address (`device`: its answer to Get Device ID)."""
+        self.device, self.identity, self.simulated = device, {}, False
+        self.limits, self.log_mark, self.clock_offset, self.dcmi_power = {}, None, None, True
 
 
 class BmcMemory:

@@ -8,6 +8,7 @@ thread.
 import asyncio
 import struct
 import time
+from collections.abc import Callable, Sequence
 from typing import Self, cast
 
 from inventory.drivers.bmc.ipmi.engine import ADMINISTRATOR, SHA256, USER, Engine
@@ -16,7 +17,7 @@ from inventory.observations import BmcTarget, FailureKind
 
 # Seconds to wait for an answer before each repetition. A BMC on a LAN answers within 0.1 s and a busy
 # one within 1-2 s; a reply to a repeated request is matched by its sequence number.
-_PATIENCE = (0.8, 1.2, 2.0, 3.0)
+PATIENCE = (0.8, 1.2, 2.0, 3.0)
 _BUSY_PAUSES = (0.1, 0.3, 0.8)
 _IDLE_LIMIT = 40.0  # s; a BMC drops a silent session after 60 s (specification 6.12.15), less a margin
 _APPLICATION = 0x06
@@ -26,8 +27,8 @@ _LIMITS = {"user name": 16, "password": 20}  # bytes, specification 22.28 and 22
 class Session(asyncio.DatagramProtocol):
     """A logged-in session. Make it with `open`; use it from the loop that made it; end it with `close`."""
 
-    def __init__(self, target: BmcTarget, digest: int) -> None:
-        self.sent = 0
+    def __init__(self, target: BmcTarget, digest: int, sent: Callable[[], None]) -> None:
+        self._sent = sent
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.DatagramTransport | None = None
         self._opening: asyncio.Future[None] = self._loop.create_future()
@@ -36,14 +37,14 @@ class Session(asyncio.DatagramProtocol):
         self._engine = Engine(target.username, target.password, send=self._send, opened=self._opened, digest=digest)
 
     @classmethod
-    async def open(cls, target: BmcTarget, *, digest: int = SHA256) -> Self:
-        """Log in. Raises NoAnswer, LoginRefused; TimeoutError only from a caller's own deadline."""
+    async def open(cls, target: BmcTarget, *, sent: Callable[[], None], digest: int = SHA256) -> Self:
+        """Log in; `sent` is called for each packet that goes out. Raises NoAnswer, LoginRefused."""
         for what, text in (("user name", target.username), ("password", target.password)):
             if len(text.encode()) > _LIMITS[what]:
                 raise LoginRefused(
                     FailureKind.AUTHENTICATION, f"the {what} is longer than IPMI's {_LIMITS[what]} bytes"
                 )
-        session = cls(target, digest)
+        session = cls(target, digest, sent)
         try:
             await session._loop.create_datagram_endpoint(lambda: session, remote_addr=(target.address, target.port))
         except OSError as error:
@@ -67,14 +68,24 @@ class Session(asyncio.DatagramProtocol):
         """The digest that this BMC speaks (1 or 256), to start with next time."""
         return cast(int, self._engine.attemptedhash)
 
-    async def command(self, netfn: int, command: int, data: bytes = b"", *, lun: int = 0, repeat: bool = True) -> bytes:
+    async def command(
+        self,
+        netfn: int,
+        command: int,
+        data: bytes = b"",
+        *,
+        lun: int = 0,
+        repeat: bool = True,
+        patience: Sequence[float] = PATIENCE,
+    ) -> bytes:
         """Send one command and return its answer without the completion code.
 
         `repeat=False` sends it exactly once, for what must not happen twice. Raises CommandRefused
-        with the completion code, NoAnswer when the BMC stays silent. A busy BMC is asked again.
+        with the completion code, NoAnswer when the BMC stays silent
+        through all of `patience` (s). A busy BMC is asked again.
         """
         for pause in (*_BUSY_PAUSES, None):
-            answer = await self._exchange(netfn, command, data, lun, repeat)
+            answer = await self._exchange(netfn, command, data, lun, repeat, patience)
             code = cast(int, answer["code"])
             if code != NODE_BUSY or pause is None:
                 break
@@ -106,7 +117,7 @@ class Session(asyncio.DatagramProtocol):
 
     async def _log_in(self) -> None:
         self._engine.begin()
-        for patience in _PATIENCE:
+        for patience in PATIENCE:
             done, _ = await asyncio.wait((self._opening,), timeout=patience)
             if done:
                 return self._opening.result()
@@ -139,13 +150,15 @@ class Session(asyncio.DatagramProtocol):
         """Whether the account has the highest privilege."""
         return bool(self._engine.privlevel == ADMINISTRATOR)
 
-    async def _exchange(self, netfn: int, command: int, data: bytes, lun: int, repeat: bool) -> dict[str, object]:
+    async def _exchange(
+        self, netfn: int, command: int, data: bytes, lun: int, repeat: bool, patience: Sequence[float]
+    ) -> dict[str, object]:
         if self._transport is None or self._transport.is_closing():
             raise NoAnswer(FailureKind.UNREACHABLE, "the session is closed")
         answer = self._answer = self._loop.create_future()
         self._engine.request(netfn, command, data, lun, self._answered)
-        for patience in _PATIENCE:
-            done, _ = await asyncio.wait((answer,), timeout=patience)
+        for seconds in patience:
+            done, _ = await asyncio.wait((answer,), timeout=seconds)
             if done:
                 self._used = time.monotonic()
                 return answer.result()
@@ -167,7 +180,7 @@ class Session(asyncio.DatagramProtocol):
             self._opening.exception()  # taken note of, so that an abandoned login does not warn
 
     def _send(self, packet: bytes) -> None:
-        self.sent += 1
+        self._sent()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.sendto(packet)
 
