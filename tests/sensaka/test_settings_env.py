@@ -63,7 +63,9 @@ def test_a_secret_can_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path
         pytest.param({"SECRET_KEY": "short"}, "use at least 40 random characters", id="weak key"),
         pytest.param({"SECRET_KEY": "x" * 50}, "SENSAKA_SECRET_KEYS is not set", id="no field key"),
         pytest.param(
-            {"SECRET_KEY": "x" * 50, "SENSAKA_SECRET_KEYS": "abc"}, "each key comes from `manage.py make_key`", id="bad key"
+            {"SECRET_KEY": "x" * 50, "SENSAKA_SECRET_KEYS": "abc"},
+            "each key comes from `manage.py make_key`",
+            id="bad key",
         ),
     ],
 )

@@ -1,5 +1,7 @@
 """Interval arithmetic: any split adds up."""
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +19,7 @@ def seconds(rows: list[tuple[int, int]]) -> set[int]:
 def test_union_covers_the_same_seconds_disjointly(rows: list[tuple[int, int]]) -> None:
     merged = union(rows)
     assert seconds(merged) == seconds(rows)
-    assert all(left[1] < right[0] for left, right in zip(merged, merged[1:], strict=False))
+    assert all(left[1] < right[0] for left, right in itertools.pairwise(merged))
     assert total(rows) == len(seconds(rows))
 
 
