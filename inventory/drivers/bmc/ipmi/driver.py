@@ -145,7 +145,7 @@ class IpmiBmc:
 
     def _drop(self) -> None:
         session, self._session = self._session, None
-        if session is not None and session.usable:
+        if session is not None:
             session.abandon()
 
 

@@ -106,8 +106,14 @@ class Session(asyncio.DatagramProtocol):
         self.abandon()
 
     def abandon(self) -> None:
-        """Release the socket at once; a last packet asks the BMC to free the slot, nobody waits for it."""
-        if self._transport is None or self._transport.is_closing():
+        """Release the socket at once; a last packet asks the BMC to free the slot, nobody waits for it.
+
+        From another loop than the session's own the release is left to that loop, if it still runs.
+        """
+        if self._transport is None or self._transport.is_closing() or self._loop.is_closed():
+            return
+        if self._loop is not asyncio.get_running_loop():
+            self._loop.call_soon_threadsafe(self._transport.close)
             return
         if self._engine.logged:
             closing = struct.pack("<I", self._engine.sessionid)
