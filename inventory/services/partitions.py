@@ -1,0 +1,102 @@
+"""Partitions of the sample tables: made ahead, dropped when their time is over and nobody needs them."""
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+
+from django.conf import settings
+from django.db import OperationalError, connection, transaction
+
+log = logging.getLogger(__name__)
+
+DAYS_AHEAD = 3
+_NAME = "inventory_sample_"
+
+_needs: list[Callable[[], datetime | None]] = []
+
+
+def register_raw_need(need: Callable[[], datetime | None]) -> None:
+    """Keep raw samples from the moment on that `need` answers (None: it needs none) whatever their age.
+
+    Metering registers its watermark here: an hour that is not accounted for keeps its samples.
+    """
+    if need not in _needs:
+        _needs.append(need)
+
+
+def raw_needed_since() -> datetime | None:
+    """The oldest moment whose raw samples somebody still needs; None when nobody does."""
+    return min((moment for need in _needs if (moment := need()) is not None), default=None)
+
+
+def add_sample_day(*, day: date) -> bool:
+    """Make the partition of one UTC day; False when it was there."""
+    return _call("SELECT inventory_add_sample_day(%s)", day)
+
+
+def add_rollup_month(*, day: date) -> bool:
+    """Make the partition of the 5-minute rollup for the month of `day`; False when it was there."""
+    return _call("SELECT inventory_add_rollup_month(%s)", day)
+
+
+def add_rollup_year(*, day: date) -> bool:
+    """Make the partition of the hourly rollup for the year of `day`; False when it was there."""
+    return _call("SELECT inventory_add_rollup_year(%s)", day)
+
+
+def _call(sql: str, day: date) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [day])
+        (made,) = cursor.fetchone() or (False,)
+        return bool(made)
+
+
+def make_partitions(*, now: datetime | None = None) -> int:
+    """Make every partition from the retention's start to some days ahead; returns how many were missing."""
+    today = (now or datetime.now(UTC)).astimezone(UTC).date()
+    first = today - settings.RAW_RETENTION
+    made = sum(
+        add_sample_day(day=first + timedelta(days=step)) for step in range((today - first).days + 1 + DAYS_AHEAD)
+    )
+    ahead = today + timedelta(days=DAYS_AHEAD)
+    made += sum(add_rollup_month(day=day) for day in (first, today, ahead))
+    made += sum(add_rollup_year(day=day) for day in (first, today, ahead))
+    return made
+
+
+def drop_old_partitions(*, now: datetime | None = None) -> list[date]:
+    """Drop the raw days that are past their retention, rolled up, and needed by nobody; returns them.
+
+    Dropping locks the table for a moment. Where that takes over two seconds the day stays until the next run.
+    """
+    moment = now or datetime.now(UTC)
+    keep_from = min(moment - settings.RAW_RETENTION, _rolled_up_to(), raw_needed_since() or moment)
+    dropped = []
+    for day in sample_days():
+        if datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1) > keep_from:
+            break
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute("SET LOCAL lock_timeout = '2s'")
+                cursor.execute(f"DROP TABLE {_NAME}{day:%Y%m%d}")
+        except OperationalError as error:
+            log.warning("raw samples of %s stay until the next run: %s", day, error)
+            break
+        dropped.append(day)
+    return dropped
+
+
+def sample_days() -> list[date]:
+    """The UTC days that have a partition of raw samples, oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relid::regclass::text FROM pg_partition_tree('inventory_sample') WHERE isleaf ORDER BY 1"
+        )
+        return [datetime.strptime(name.removeprefix(_NAME), "%Y%m%d").date() for (name,) in cursor]  # noqa: DTZ007
+
+
+def _rolled_up_to() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT done FROM inventory_rollup_state")
+        (done,) = cursor.fetchone() or (datetime.min.replace(tzinfo=UTC),)
+        return done  # type: ignore[no-any-return]

@@ -1,0 +1,192 @@
+"""The SQL that makes rollups, put together from the list of columns. The rule it follows is rules/activity.py.
+
+Five minutes come from raw samples, the hour from its twelve five-minute rows. Each field of a bucket comes from the
+highest source that has it there: mean weighted by the seconds each sample holds, minimum and maximum over the
+samples that hold in the bucket. `held_s` is for how long any sample held; hourly means are weighted by it.
+Busy and idle seconds are exact: a lower source counts only in seconds that no higher one covers with activity.
+"""
+
+from inventory.models.samples import COUNTERS, GAUGES
+from inventory.rules.activity import DEFAULT_THRESHOLD, HOLD_INTERVALS, MAX_INTERVAL, SOURCES
+
+LOOK_BACK = HOLD_INTERVALS * MAX_INTERVAL
+"""Seconds before a span in which a sample may lie that still holds in it."""
+
+_STATS = ("min", "mean", "max")
+_PARTS = ("first", "last", "growth")
+_FIELDS = (
+    *(f"{field}_{part}" for field in COUNTERS for part in _PARTS),
+    "throttle_reasons",
+    "xid",
+    *(f"{field}_{part}" for field in GAUGES for part in _STATS),
+)
+_FIGURES = (*_FIELDS, "busy_s", "idle_s", "unknown_s", "held_s", "samples", "threshold")
+
+THRESHOLDS = f"""
+    SELECT unit.series, coalesce(
+        (SELECT chosen.activity FROM inventory_busythreshold chosen
+         WHERE (chosen.model_id = unit.model_id OR chosen.model_id IS NULL)
+           AND (chosen.cluster_id = unit.cluster_id OR chosen.cluster_id IS NULL)
+         ORDER BY chosen.model_id IS NULL, chosen.cluster_id IS NULL LIMIT 1), {DEFAULT_THRESHOLD})::real AS threshold
+    FROM (
+        SELECT card.series, card.model_id, node.cluster_id
+        FROM inventory_card card LEFT JOIN inventory_node node ON node.id = card.node_id
+        UNION ALL
+        SELECT slice.series, card.model_id, node.cluster_id
+        FROM inventory_slice slice JOIN inventory_card card ON card.id = slice.card_id
+        LEFT JOIN inventory_node node ON node.id = card.node_id
+    ) AS unit
+"""
+"""Every series with its busy threshold, the most specific row first (see rules/activity.py: threshold_for)."""
+
+
+def _gauge(field: str) -> str:
+    return (
+        f"min({field}) AS {field}_min,"
+        f" sum({field}::float8 * secs) / nullif(sum(secs) FILTER (WHERE {field} IS NOT NULL), 0) AS {field}_mean,"
+        f" max({field}) AS {field}_max"
+    )
+
+
+def _counter(field: str) -> str:
+    return (
+        f"max({field}) FILTER (WHERE opens) AS {field}_first, max({field}) FILTER (WHERE closes) AS {field}_last,"
+        f" sum(CASE WHEN {field} >= {field}_before THEN {field} - {field}_before ELSE {field} END)"
+        f" FILTER (WHERE follows AND {field}_before IS NOT NULL) AS {field}_growth"
+    )
+
+
+def _raw_columns(prefix: str) -> str:
+    names = ("series", "source", "ts", '"interval"', *GAUGES, *COUNTERS, "throttle_reasons", "xid")
+    return ", ".join(f"{prefix}.{name}" for name in names)
+
+
+def _upsert(table: str) -> str:
+    sets = ", ".join(f"{name} = excluded.{name}" for name in _FIGURES)
+    old = ", ".join(f"{table}.{name}" for name in _FIGURES)
+    new = ", ".join(f"excluded.{name}" for name in _FIGURES)
+    return f"ON CONFLICT (series, bucket) DO UPDATE SET {sets} WHERE ({old}) IS DISTINCT FROM ({new})"
+
+
+def five_minutes() -> str:
+    """Rolls up %(start)s..%(end)s, both on 5-minute bounds, for the series in %(series)s (NULL: all)."""
+    before = ", ".join(f"lag({field}) OVER track AS {field}_before" for field in COUNTERS)
+    sources = ", ".join(f"({code}::int2)" for code in range(1, len(SOURCES) + 1))
+    merged = ", ".join(
+        f"coalesce({', '.join(f'by_{source}.{name}' for source in SOURCES)}) AS {name}" for name in _FIELDS
+    )
+    joins = "\n".join(
+        f"LEFT JOIN figures AS by_{source} ON by_{source}.source = {code}"
+        f" AND by_{source}.series = total.series AND by_{source}.bucket = total.bucket"
+        for code, source in enumerate(SOURCES, start=1)
+    )
+    return f"""
+    INSERT INTO inventory_rollup_5m (series, bucket, {", ".join(_FIGURES)})
+    WITH due AS MATERIALIZED (
+        SELECT * FROM ({THRESHOLDS}) AS every WHERE %(series)s::int4[] IS NULL OR series = ANY(%(series)s::int4[])
+    ), seen AS (
+        SELECT {_raw_columns("sample")} FROM inventory_sample AS sample
+        WHERE ts >= %(start)s AND ts < %(end)s
+          AND (%(series)s::int4[] IS NULL OR series = ANY(%(series)s::int4[]))
+        UNION ALL
+        SELECT {_raw_columns("earlier")}
+        FROM due CROSS JOIN (VALUES {sources}) AS origin(source) CROSS JOIN LATERAL (
+            SELECT * FROM inventory_sample AS sample
+            WHERE sample.series = due.series AND sample.source = origin.source
+              AND ts < %(start)s AND ts >= %(start)s::timestamptz - interval '{LOOK_BACK} seconds'
+            ORDER BY ts DESC LIMIT 1
+        ) AS earlier
+    ), tracked AS (
+        SELECT seen.*, coalesce(sm_activity, utilization) AS activity,
+               lead(ts) OVER track AS next_ts, lag(ts) OVER track AS previous_ts,
+               lag("interval") OVER track AS previous_interval, {before}
+        FROM seen WINDOW track AS (PARTITION BY series, source ORDER BY ts)
+    ), held AS MATERIALIZED (
+        SELECT tracked.*, due.threshold,
+               greatest(ts, %(start)s) AS low,
+               least(next_ts, ts + "interval" * interval '{HOLD_INTERVALS} seconds', %(end)s) AS high,
+               ts <= previous_ts + previous_interval * interval '{HOLD_INTERVALS} seconds' AS near
+        FROM tracked JOIN due USING (series)
+        WHERE least(next_ts, ts + "interval" * interval '{HOLD_INTERVALS} seconds') > %(start)s
+    ), cover AS (
+        SELECT series, range_agg(tstzrange(low, high)) FILTER (WHERE source = 1) AS below_1,
+               range_agg(tstzrange(low, high)) AS below_2
+        FROM held
+        WHERE activity IS NOT NULL AND source < 3 AND series IN (SELECT series FROM held WHERE source > 1)
+        GROUP BY series
+    ), pieces AS (
+        SELECT held.*, date_bin('5 minutes', low, 'epoch') AS bucket,
+               low AS piece_low, least(high, date_bin('5 minutes', low, 'epoch') + interval '5 minutes') AS piece_high
+        FROM held
+        UNION ALL
+        SELECT held.*, bucket, bucket, least(high, bucket + interval '5 minutes')
+        FROM held CROSS JOIN LATERAL generate_series(
+            date_bin('5 minutes', low, 'epoch') + interval '5 minutes', high - interval '1 second', '5 minutes'
+        ) AS bucket
+        WHERE high > date_bin('5 minutes', low, 'epoch') + interval '5 minutes'
+    ), weighed AS (
+        SELECT pieces.*, date_part('epoch', piece_high - piece_low) AS secs,
+               ts >= bucket AND (previous_ts IS NULL OR previous_ts < bucket) AS opens,
+               ts >= bucket AND (next_ts IS NULL OR next_ts >= bucket + interval '5 minutes') AS closes,
+               ts >= bucket AND near AS follows,
+               CASE WHEN source = 1 OR activity IS NULL THEN 0 ELSE coalesce((
+                   SELECT sum(date_part('epoch', upper(part) - lower(part)))
+                   FROM unnest(CASE source WHEN 2 THEN cover.below_1 ELSE cover.below_2 END
+                               * tstzmultirange(tstzrange(piece_low, piece_high))) AS part
+               ), 0) END AS covered
+        FROM pieces LEFT JOIN cover ON cover.series = pieces.series AND source > 1
+    ), figures AS MATERIALIZED (
+        SELECT series, source, bucket, max(threshold) AS threshold,
+               coalesce(sum(secs - covered) FILTER (WHERE activity >= threshold), 0) AS busy,
+               coalesce(sum(secs - covered) FILTER (WHERE activity < threshold), 0) AS idle,
+               sum(secs) AS held_s, count(*) FILTER (WHERE ts >= bucket) AS samples,
+               bit_or(throttle_reasons) AS throttle_reasons,
+               coalesce(max(xid) FILTER (WHERE closes), max(xid)) AS xid,
+               {", ".join(map(_counter, COUNTERS))},
+               {", ".join(map(_gauge, GAUGES))}
+        FROM weighed GROUP BY series, source, bucket
+    ), total AS (
+        SELECT series, bucket, sum(busy) AS busy_s, sum(idle) AS idle_s,
+               greatest(0, 300 - sum(busy) - sum(idle)) AS unknown_s,
+               max(held_s) AS held_s, sum(samples) AS samples, max(threshold) AS threshold
+        FROM figures GROUP BY series, bucket
+    ), merged AS (
+        SELECT total.*, {merged} FROM total
+        {joins}
+    )
+    SELECT series, bucket, {", ".join(_FIGURES)} FROM merged ORDER BY bucket, series
+    {_upsert("inventory_rollup_5m")}
+    """  # noqa: S608 - column names are constants of ours
+
+
+def hours() -> str:
+    """Makes the hours of %(start)s..%(end)s, on hour bounds, from their 5-minute rows; series as above."""
+    gauges = ", ".join(
+        f"min({name}_min) AS {name}_min,"
+        f" sum({name}_mean::float8 * held_s) / nullif(sum(held_s) FILTER (WHERE {name}_mean IS NOT NULL), 0)"
+        f" AS {name}_mean, max({name}_max) AS {name}_max"
+        for name in GAUGES
+    )
+    counters = ", ".join(
+        f"(array_agg({name}_first ORDER BY bucket) FILTER (WHERE {name}_first IS NOT NULL))[1] AS {name}_first,"
+        f" (array_agg({name}_last ORDER BY bucket DESC) FILTER (WHERE {name}_last IS NOT NULL))[1] AS {name}_last,"
+        f" sum({name}_growth) AS {name}_growth"
+        for name in COUNTERS
+    )
+    return f"""
+    INSERT INTO inventory_rollup_1h (series, bucket, {", ".join(_FIGURES)})
+    WITH totals AS (
+        SELECT series, date_bin('1 hour', bucket, 'epoch') AS hour, {gauges}, {counters},
+               bit_or(throttle_reasons) AS throttle_reasons,
+               (array_agg(xid ORDER BY bucket DESC) FILTER (WHERE xid IS NOT NULL))[1] AS xid,
+               sum(busy_s) AS busy_s, sum(idle_s) AS idle_s, 3600 - sum(busy_s) - sum(idle_s) AS unknown_s,
+               sum(held_s) AS held_s, sum(samples) AS samples,
+               (array_agg(threshold ORDER BY bucket DESC))[1] AS threshold
+        FROM inventory_rollup_5m
+        WHERE bucket >= %(start)s AND bucket < %(end)s
+          AND (%(series)s::int4[] IS NULL OR series = ANY(%(series)s::int4[]))
+        GROUP BY series, hour
+    )
+    SELECT series, hour, {", ".join(_FIGURES)} FROM totals ORDER BY hour, series
+    {_upsert("inventory_rollup_1h")}
+    """  # noqa: S608 - column names are constants of ours
