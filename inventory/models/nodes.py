@@ -17,6 +17,7 @@ class Node(Record):
     rack = models.ForeignKey(Rack, on_delete=models.PROTECT, related_name="nodes", null=True, blank=True)
     rack_position = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Lowest unit used")
     name = models.CharField(max_length=200)
+    hostname = models.CharField(max_length=200, blank=True, help_text="What its operating system calls itself")
     state = models.CharField(max_length=24, default=NODE.initial, choices=[(state, state) for state in NODE.states])
     machine_id = models.CharField(max_length=64, blank=True, db_index=True)
     system_serial = models.CharField(max_length=100, blank=True, db_index=True)

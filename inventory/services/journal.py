@@ -24,7 +24,7 @@ class Note:
     detail: Mapping[str, object] = field(default_factory=dict)
 
 
-def write_entries(*, notes: Iterable[Note], actor: User | None = None) -> list[JournalEntry]:
+def write_entries(*, notes: Iterable[Note], actor: User | None = None) -> None:
     """Writes entries in their order, in one statement. Texts that are too long end with an ellipsis."""
     entries = [
         JournalEntry(
@@ -39,7 +39,7 @@ def write_entries(*, notes: Iterable[Note], actor: User | None = None) -> list[J
         )
         for note in notes
     ]
-    return JournalEntry.objects.bulk_create(entries) if entries else []
+    JournalEntry.objects.bulk_create(entries)
 
 
 def add_note(*, text: str, at: datetime, actor: User, node: UUID | None = None, card: UUID | None = None) -> None:

@@ -1,0 +1,381 @@
+"""From what is known and one reading to what follows: a pure plan that a service applies.
+
+What decides (I5): the newest observation wins over older ones; the operating system wins over a BMC
+about what is on a node; silence moves and removes nothing; a card goes missing only by a complete
+reading of a source that lists cards; two nodes that report one identity in turn are a conflict, not
+a card that flies to and fro. Applying a plan and reading the same again yields no change.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from inventory.rules.changes import (
+    PRECEDENCE,
+    Appear,
+    Change,
+    CloseSlice,
+    Conflict,
+    ConflictEnd,
+    Fail,
+    Identify,
+    Join,
+    KnownCard,
+    Look,
+    Move,
+    ObservedCard,
+    OpenSlice,
+    Place,
+    Plan,
+    Recover,
+    Relocate,
+    Return,
+    Seen,
+    Supersede,
+    Vanish,
+)
+from inventory.rules.identity import serial_key, uuid_key
+from inventory.rules.matching import Matches, match
+
+
+def reconcile(look: Look, known: Sequence[KnownCard]) -> Plan:
+    """The plan for one look. `known` must hold every card of the node and every card elsewhere that
+    has a UUID or serial of the look."""
+    matches = match(look, known)
+    if look.last_at is not None and look.at < look.last_at:
+        return _history_only(look, matches)
+    return _Reconciler(look, known, matches).run()
+
+
+def _history_only(look: Look, matches: Matches) -> Plan:
+    """An old reading that comes late: cards that nobody knew become history, nothing else changes."""
+    changes = tuple(
+        Appear(index, card.identity, _place(look, card), past=True)
+        for index, card in enumerate(look.cards)
+        if index not in matches.pairs and index not in matches.unmatched and not card.identity.says_nothing()
+    )
+    return Plan(changes=changes, stale=True)
+
+
+def _place(look: Look, card: ObservedCard) -> Place:
+    return Place(look.node, card.identity.slot, card.identity.pci_address)
+
+
+class _Reconciler:
+    def __init__(self, look: Look, known: Sequence[KnownCard], matches: Matches) -> None:
+        self.look = look
+        self.matches = matches
+        self.here = [card for card in known if card.node == look.node]
+        self.changes: list[Change] = []
+        self.seen: dict[int, UUID] = {}
+        # Where each card stands after this look, as far as it stands here: no two at one PCI address.
+        self.places: dict[UUID | int, Place] = {}
+        self.gone: set[UUID] = {card.id for card in matches.superseded}
+        self.gone |= {card.id for card in matches.doubles.values()}
+
+    def run(self) -> Plan:
+        for index, card in sorted(self.matches.pairs.items()):
+            self._known_card(index, self.look.cards[index], card)
+        self._named_as_lost()
+        for index, observed in enumerate(self.look.cards):
+            if index not in self.matches.pairs and index not in self.matches.unmatched:
+                self._new_card(index, observed)
+        self._vanished()
+        self.changes += [Supersede(card.id) for card in self.matches.superseded]
+        changes = [*self._one_card_an_address(), *self._slices()]
+        return Plan(seen=self.seen, changes=tuple(changes), unmatched=tuple(self.matches.unmatched))
+
+    # -- one card -----------------------------------------------------------------------------------------------------
+
+    def _known_card(self, index: int, observed: ObservedCard, card: KnownCard) -> None:
+        if not self._believed(card):
+            return
+        if card.node not in (None, self.look.node) and card.state != "retired" and not self._comes_here(card):
+            self.seen[index] = card.id  # it is seen here too: that is what the conflict is about
+            return
+        self.seen[index] = card.id
+        self._identify(index, observed, card)
+        if card.conflict and not self._rivals(card):
+            self.changes.append(ConflictEnd(card.id))
+        if card.node == self.look.node and card.stands:
+            self._stays(index, observed, card)
+        else:
+            self._arrives(index, observed, card)
+        self._answers(observed, card)
+
+    def _believed(self, card: KnownCard) -> bool:
+        """Whether this look may say anything about the card's place."""
+        look = self.look
+        if look.at < card.state_since and not card.stands:
+            return False
+        if any(seen.at > look.at for seen in card.sightings if seen.node != look.node):
+            return False
+        if card.node == look.node:
+            if card.state == "retired" and not look.in_band:
+                return False  # it was closed on purpose while the BMC went on listing it
+            # A junior source can't bring back what a senior one, still looking, no longer lists.
+            return card.stands or not self._senior_looks()
+        return look.in_band or not any(seen.source != "bmc" for seen in self._elsewhere(card))
+
+    def _senior_looks(self) -> bool:
+        return self.look.senior_at is not None and self.look.fresh(self.look.senior_at)
+
+    def _elsewhere(self, card: KnownCard) -> list[Seen]:
+        return [seen for seen in card.sightings if seen.node != self.look.node and self.look.fresh(seen.at)]
+
+    def _rivals(self, card: KnownCard) -> list[Seen]:
+        """Current sightings at other nodes by sources that this one can't simply overrule."""
+        rank = PRECEDENCE[self.look.source]
+        return [seen for seen in self._elsewhere(card) if PRECEDENCE[seen.source] <= max(rank, 1)]
+
+    def _comes_here(self, card: KnownCard) -> bool:
+        """Whether a card that stands elsewhere moved here; flags a conflict when both nodes keep reporting it."""
+        rivals = self._rivals(card)
+        if not rivals or not card.stands:
+            return True
+        newest = max(rivals, key=lambda seen: seen.at)
+        before = any(
+            (seen.source != "bmc") == self.look.in_band
+            for seen in card.sightings
+            if seen.node == self.look.node and self.look.fresh(seen.at)
+        )
+        if not before and not card.conflict:
+            return True  # first seen here: it moved, and the other node's next reading will lack it
+        if not card.conflict:
+            self.changes.append(Conflict(card.id, (newest.node, self.look.node)))
+        return False
+
+    def _identify(self, index: int, observed: ObservedCard, card: KnownCard) -> None:
+        other = self.matches.doubles.get(index)
+        if other is not None:
+            self.changes.append(Join(card.id, other.id))
+        uuid, serial = observed.identity.uuid, observed.identity.serial
+        if serial_key(serial) in self._shared_here():
+            serial = serial if not card.identity.uuid and not uuid else ""
+        if other is not None:
+            serial = serial or other.identity.serial
+        uuid_gain = uuid if uuid and _better_uuid(uuid, card.identity.uuid) else ""
+        serial_gain = serial if serial and not card.identity.serial else ""
+        if uuid_gain or serial_gain:
+            self.changes.append(Identify(card.id, uuid_gain, serial_gain))
+
+    def _shared_here(self) -> set[str]:
+        keys = [serial_key(card.identity.serial) for card in self.look.cards if card.identity.serial]
+        return {key for key in keys if keys.count(key) > 1}
+
+    def _stays(self, index: int, observed: ObservedCard, card: KnownCard) -> None:
+        before = Place(self.look.node, card.identity.slot, card.identity.pci_address)
+        after, moved = self._place_after(observed, card, before)
+        self.places[card.id] = after
+        if moved:
+            self.changes.append(Move(card.id, index, before, after))
+        elif after != before:
+            self.changes.append(Relocate(card.id, after))
+
+    def _place_after(self, observed: ObservedCard, card: KnownCard, before: Place) -> tuple[Place, bool]:
+        """Where a card that stays on its node is now, and whether it changed its place."""
+        said = observed.identity
+        mine = next((seen for seen in card.sightings if seen.collector == self.look.collector), None)
+        if mine is not None and mine.node != self.look.node:
+            mine = None
+        rank = PRECEDENCE[self.look.source]
+        others = [seen for seen in card.sightings if seen.node == self.look.node and seen is not mine]
+        place, moved = before, False
+        if said.slot and said.slot != before.slot:
+            senior = [seen for seen in others if seen.slot and PRECEDENCE[seen.source] < rank]
+            same_rank = [seen for seen in others if seen.slot and PRECEDENCE[seen.source] == rank]
+            changed = mine is not None and bool(mine.slot) and mine.slot != said.slot
+            if not before.slot or (not senior and (not same_rank or changed)):
+                place, moved = replace(place, slot=said.slot), changed and bool(before.slot)
+            elif changed and not any(self.look.fresh(seen.at) for seen in senior):
+                place, moved = replace(place, slot=said.slot), True
+        if said.pci_address and said.pci_address != before.pci_address:
+            senior = [seen for seen in others if seen.pci_address and PRECEDENCE[seen.source] < rank]
+            if not before.pci_address or not senior:
+                place = replace(place, pci_address=said.pci_address)
+                # Without slots the address is the place; with them, the bus was only renumbered.
+                changed = mine is not None and mine.pci_address not in ("", said.pci_address)
+                moved = moved or (changed and not (said.slot or before.slot))
+        return place, moved
+
+    def _arrives(self, index: int, observed: ObservedCard, card: KnownCard) -> None:
+        place = _place(self.look, observed)
+        before = card.place()
+        returned = not card.stands
+        if before is not None and before.node == self.look.node:
+            # The same place when the source names no other one.
+            place = Place(place.node, place.slot or before.slot, place.pci_address or before.pci_address)
+            mine = next((seen for seen in card.sightings if seen.collector == self.look.collector), None)
+            slots = {before.slot, mine.slot if mine else ""} - {""}
+            if place.slot in slots or not slots or not observed.identity.slot:
+                renumbered = bool(slots) or place.pci_address == before.pci_address or not before.pci_address
+                if renumbered:
+                    self._settle(card.id, place)
+                    self.changes.append(Return(card.id, index, place))
+                    return
+        self._settle(card.id, place)
+        if before is None:
+            self.changes.append(Return(card.id, index, place))
+        else:
+            self.changes.append(Move(card.id, index, before, place, returned))
+
+    def _settle(self, key: UUID | int, place: Place) -> None:
+        self.places[key] = place
+
+    def _answers(self, observed: ObservedCard, card: KnownCard) -> None:
+        if not self.look.in_band:
+            return
+        place = self.places.get(card.id) or _place(self.look, observed)
+        state = card.state if card.stands else "present"
+        if observed.lost and state == "present":
+            self.changes.append(Fail(card.id, place))
+        elif not observed.lost and state == "failed":
+            self.changes.append(Recover(card.id, place))
+
+    def _new_card(self, index: int, observed: ObservedCard) -> None:
+        identity = observed.identity
+        if identity.says_nothing() or (self.look.in_band and not _names_itself(observed)):
+            return
+        place = _place(self.look, observed)
+        self._settle(index, place)
+        self.changes.append(Appear(index, identity, place, lost=observed.lost and self.look.in_band))
+
+    # -- the node as a whole ------------------------------------------------------------------------------------------
+
+    def _named_as_lost(self) -> None:
+        if not (self.look.in_band and self.look.lost):
+            return
+        for card in self.here:
+            if card.id in self.seen.values() or not self._is_named_lost(card) or card.state_since > self.look.at:
+                continue
+            if card.state == "present":
+                place = card.place()
+                assert place is not None
+                self.changes.append(Fail(card.id, place))
+
+    def _is_named_lost(self, card: KnownCard) -> bool:
+        names = {uuid_key(card.identity.uuid), serial_key(card.identity.serial), card.identity.pci_address} - {""}
+        return bool(names & self.look.lost)
+
+    def _vanished(self) -> None:
+        matched = {card.id for card in self.matches.pairs.values()}
+        for card in self.here:
+            if not card.stands or card.id in matched or card.id in self.gone:
+                continue
+            taker = self._taker(card)
+            if self._may_vanish(card, taker is not None):
+                place = card.place()
+                assert place is not None
+                self.changes.append(Vanish(card.id, place, taker))
+                if card.conflict:
+                    self.changes.append(ConflictEnd(card.id))
+            else:
+                self.places.setdefault(card.id, Place(self.look.node, "", card.identity.pci_address))
+
+    def _may_vanish(self, card: KnownCard, replaced: bool) -> bool:
+        look = self.look
+        rank = PRECEDENCE[look.source]
+        later = [seen for seen in card.sightings if seen.at > look.at]
+        if card.state_since > look.at or any(PRECEDENCE[seen.source] <= rank for seen in later):
+            return False
+        if self._is_named_lost(card) and not replaced:
+            return False
+        if rank and any(
+            PRECEDENCE[seen.source] < rank and look.fresh(seen.at) for seen in card.sightings if seen.node == look.node
+        ):
+            return False
+        if rank == 0:
+            return look.complete or replaced
+        listed = any(seen.collector == look.collector and seen.node == look.node for seen in card.sightings)
+        return listed and (look.complete or replaced)
+
+    def _taker(self, card: KnownCard) -> int | None:
+        """The observed card that newly has this card's place."""
+        mine = next(
+            (
+                seen.slot
+                for seen in card.sightings
+                if seen.collector == self.look.collector and seen.node == self.look.node
+            ),
+            "",
+        )
+        slots = {card.identity.slot, mine} - {""}
+        for change in self.changes:
+            place = change.after if isinstance(change, Move) else getattr(change, "place", None)
+            if not isinstance(change, Move | Appear | Return) or not isinstance(place, Place):
+                continue
+            if place.slot in slots or (place.pci_address and place.pci_address == card.identity.pci_address):
+                return change.index
+        return None
+
+    def _one_card_an_address(self) -> list[Change]:
+        """Takes a PCI address away from later claims when two cards would stand at it."""
+        owner: dict[str, UUID | int] = {}
+        # Cards that stay unseen keep theirs; they are here because this source may not remove them.
+        unseen = [key for key in self.places if not isinstance(key, int) and key not in self.seen.values()]
+        for key in [*unseen, *(key for key in self.places if key not in unseen)]:
+            owner.setdefault(self.places[key].pci_address, key)
+
+        def cleared(key: UUID | int, place: Place) -> Place:
+            taken = place.pci_address and owner.get(place.pci_address, key) != key
+            return replace(place, pci_address="") if taken else place
+
+        result: list[Change] = []
+        for change in self.changes:
+            if isinstance(change, Appear):
+                place = cleared(change.index, change.place)
+                identity = replace(change.identity, pci_address=place.pci_address)
+                change = replace(change, place=place, identity=identity)
+            elif isinstance(change, Move):
+                change = replace(change, after=cleared(change.card, change.after))
+                if change.after == change.before:
+                    continue
+            elif isinstance(change, Relocate | Return):
+                place = cleared(change.card, change.place)
+                if isinstance(change, Relocate) and self._stands_at(change.card) == place:
+                    continue
+                change = replace(change, place=place)
+            result.append(change)
+        return result
+
+    def _stands_at(self, card: UUID) -> Place | None:
+        return next((known.place() for known in self.here if known.id == card), None)
+
+    def _slices(self) -> list[Change]:
+        changes: list[Change] = []
+        for index, observed in enumerate(self.look.cards):
+            if observed.slices is None or observed.lost or not self.look.in_band or index in self.matches.unmatched:
+                continue
+            known = self.matches.pairs.get(index)
+            if known is not None and (known.id not in self.places or self._slices_belong_to_senior(known)):
+                continue
+            open_before = {one.uuid: one for one in known.slices} if known else {}
+            listed = {one.uuid for one in observed.slices}
+            for position, one in enumerate(observed.slices):
+                before = open_before.get(one.uuid)
+                if before is not None and (before.profile, before.instance_id) == (one.profile, one.instance_id):
+                    continue
+                if before is not None and known is not None:
+                    changes.append(CloseSlice(known.id, before.id))
+                if one.uuid not in {other.uuid for other in observed.slices[:position]}:
+                    changes.append(OpenSlice(index, position))
+            if known is not None:
+                changes += [CloseSlice(known.id, one.id) for key, one in open_before.items() if key not in listed]
+        return changes
+
+    def _slices_belong_to_senior(self, card: KnownCard) -> bool:
+        rank = PRECEDENCE[self.look.source]
+        return any(
+            PRECEDENCE[seen.source] < rank and seen.node == self.look.node and self.look.fresh(seen.at)
+            for seen in card.sightings
+        )
+
+
+def _names_itself(observed: ObservedCard) -> bool:
+    """In-band, a card that is known only by its slot can't be told from a new one at the next boot."""
+    return bool(observed.identity.uuid or observed.identity.serial or observed.identity.pci_address)
+
+
+def _better_uuid(new: str, old: str) -> bool:
+    """Whether a UUID is new, or is the driver's spelling of one that a BMC gave bare."""
+    return not old or (new != old and uuid_key(new) == uuid_key(old) and new.startswith("GPU-"))

@@ -1,0 +1,73 @@
+"""What a card says of itself besides its identity: model, memory, modes, links."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from uuid import UUID
+
+from django.utils import timezone
+
+from inventory.models import Card, CardModel, JournalKind
+from inventory.observations import CardReading
+from inventory.rules.changes import PRECEDENCE
+from inventory.services.journal import Note
+from inventory.services.observe import sentences
+from inventory.services.observe.apply import Applied
+from inventory.services.observe.snapshot import Snapshot
+
+_LASTING = ("vendor", "model_name", "pci_id", "part_number", "memory_total", "partition_mode", "mig_enabled", "minor")
+# These follow load and power saving, so they are only written when sightings are renewed anyway.
+_PASSING = ("nvlink_active", "pcie_generation", "pcie_width")
+_LENGTHS = {"vendor": 32, "model_name": 200, "pci_id": 16, "part_number": 64, "partition_mode": 16}
+
+
+def write_facts(
+    *, applied: Applied, readings: Sequence[CardReading], source: str, snapshot: Snapshot, refresh: bool
+) -> None:
+    """Writes facts that changed. A BMC fills gaps; what the operating system said of a card stands."""
+    dirty: dict[UUID, Card] = {}
+    for index, card in applied.by_index.items():
+        known = {row.source for row in snapshot.sightings.get(card.id, ())}
+        junior = any(PRECEDENCE[other] < PRECEDENCE[source] for other in known)
+        before = card.mig_enabled
+        names = (*_LASTING, *_PASSING) if refresh else _LASTING
+        if _take_over(card, readings[index], names=names, gaps_only=junior):
+            dirty[card.id] = card
+        if before is not None and card.mig_enabled is not None and before != card.mig_enabled:
+            applied.notes.append(_mig_note(card, source))
+        if card.model_id is None and refresh and (model := _model_of(card)) is not None:
+            card.model = model
+            dirty[card.id] = card
+    if dirty:
+        Card.objects.bulk_update(dirty.values(), (*_LASTING, *_PASSING, "model"))
+        if any(card.node_id for card in dirty.values()):
+            applied.nodes |= {card.node_id for card in dirty.values() if card.node_id}
+
+
+def _take_over(card: Card, reading: CardReading, *, names: Sequence[str], gaps_only: bool) -> bool:
+    changed = False
+    for name in names:
+        said, stands = getattr(reading, name), getattr(card, name)
+        if said is None or said == "" or (gaps_only and stands not in (None, "")):
+            continue
+        if name in _LENGTHS:
+            said = said[: _LENGTHS[name]]
+        if said != stands:
+            setattr(card, name, said)
+            changed = True
+            if name == "model_name":
+                card.model = None
+    return changed
+
+
+def _model_of(card: Card) -> CardModel | None:
+    if find_spec("inventory.services.catalogue") is None:
+        return None
+    from inventory.services import catalogue
+
+    return catalogue.match_model(name=card.model_name, pci_id=card.pci_id, memory=card.memory_total)
+
+
+def _mig_note(card: Card, source: str) -> Note:
+    switched = "on" if card.mig_enabled else "off"
+    text = sentences.sentence(f"MIG was switched {switched} on {sentences.card_name(card)}")
+    return Note(JournalKind.SLICES_CHANGED, text, timezone.now(), card.node_id, card.id, source)
