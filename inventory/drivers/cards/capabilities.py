@@ -15,3 +15,17 @@ class ReadsCards(Protocol):
     def read(self, *, deadline: float) -> NodeReading: ...
 
     def close(self) -> None: ...
+
+
+class LocalCards(ReadsCards, Protocol):
+    """A source on this node that may or may not have cards: `reason` says which, in words.
+
+    `read` of a source that is not available tries again, so a driver that is loaded after the agent
+    started is found; while it is not there the reading holds the failure and no cards.
+    """
+
+    name: str
+    available: bool
+    reason: str
+
+    def open(self, *, deadline: float = ...) -> None: ...

@@ -169,8 +169,7 @@ def _card(board: list[_Device]) -> tuple[CardReading, list[ProcessReading]]:
     processes = []
     for position, device in enumerate(board):
         of_slice = slices[position][0].uuid if slices else ""
-        for bound in device.bindings:
-            processes.append(replace(bound, card_uuid=name, slice_uuid=of_slice))
+        processes += [replace(bound, card_uuid=name, slice_uuid=of_slice) for bound in device.bindings]
     index = label(first.labels, "gpu_id")
     card = CardReading(
         uuid=uuid,
