@@ -17,6 +17,8 @@ Watts = Annotated[float, Meta(ge=0, le=100_000)]
 Megahertz = Annotated[float, Meta(ge=0, le=100_000)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Rate = Annotated[float, Meta(ge=0, le=1e15)]
+Small = Annotated[int, Meta(ge=0, le=32767)]
+Pid = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Name = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=2000)]
 
@@ -95,7 +97,7 @@ class SliceReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ProcessReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A process that holds a card, with what its cgroup says it belongs to."""
 
-    pid: int
+    pid: Pid
     card_uuid: Name
     slice_uuid: Name = ""
     memory_used: Count | None = None
@@ -125,14 +127,14 @@ class CardReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
     vbios: Name = ""
     firmware: Name = ""
     slot: Name = ""
-    minor: int | None = None
-    index: int | None = None
+    minor: Small | None = None
+    index: Small | None = None
     memory_total: Count | None = None
     mig_enabled: bool | None = None
     partition_mode: Name = ""
-    nvlink_active: int | None = None
-    pcie_generation: int | None = None
-    pcie_width: int | None = None
+    nvlink_active: Small | None = None
+    pcie_generation: Small | None = None
+    pcie_width: Small | None = None
     values: CardValues | None = None
     slices: tuple[SliceReading, ...] = ()
     failures: tuple[ReadFailure, ...] = ()

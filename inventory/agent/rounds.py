@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from inventory.agent.bounds import bounded
 from inventory.agent.clock import Clock
 from inventory.agent.segments import Kind, Record
 from inventory.agent.sources import NodeReader
@@ -88,7 +89,7 @@ class Rounds:
         if not self._is_new(second):
             return False
         self._last = second
-        self.reading = reading = self._reader.read(second)
+        self.reading = reading = self._within_bounds(self._reader.read(second))
         report = stripped(reading)
         self._newest = msgspec.json.encode(report)
         self._append_report(report, second)
@@ -96,6 +97,27 @@ class Rounds:
         if encoded:
             self._append(Record(Kind.SAMPLES, second, len(encoded), b",".join(encoded)))
         return True
+
+    def _within_bounds(self, reading: NodeReading) -> NodeReading:
+        cards = tuple(self._bounded_card(card) for card in reading.cards)
+        processes = tuple(bounded(process)[0] for process in reading.processes)
+        return msgspec.structs.replace(reading, cards=cards, processes=processes)
+
+    def _bounded_card(self, card: CardReading) -> CardReading:
+        slices = []
+        for part in card.slices:
+            values, bad = bounded(part.values) if part.values else (None, ())
+            self._tell_bad(part.uuid, bad)
+            slices.append(msgspec.structs.replace(part, values=values))
+        values, bad = bounded(card.values) if card.values else (None, ())
+        self._tell_bad(card.uuid, bad)
+        card, bad = bounded(msgspec.structs.replace(card, values=values, slices=tuple(slices)))
+        self._tell_bad(card.uuid, bad)
+        return card
+
+    def _tell_bad(self, uuid: str, fields: tuple[str, ...]) -> None:
+        if fields:
+            self._tell.warning(f"bounds {uuid}", "%s: outside what can be, left out: %s", uuid, ", ".join(fields))
 
     def _is_new(self, second: int) -> bool:
         behind = self._last - second

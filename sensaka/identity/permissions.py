@@ -1,10 +1,15 @@
 """Who may do what over REST: the role of the person and the scope of the token, whichever is less."""
 
+from typing import TYPE_CHECKING
+
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from sensaka.identity.models import ApiToken, Scope, User
+
+if TYPE_CHECKING:
+    # rest_framework.views imports this module, through the settings, while it is being imported itself
+    from rest_framework.views import APIView
 
 
 def _scope_allows(request: Request) -> bool:
@@ -18,7 +23,7 @@ class InventoryAccess(BasePermission):
 
     message = "The inventory is for operators and auditors; changes need an operator and a token with scope write."
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: "APIView") -> bool:
         user = request.user
         if not isinstance(user, User) or not _scope_allows(request):
             return False
@@ -30,7 +35,7 @@ class OperatorOnly(BasePermission):
 
     message = "Only operators may do this."
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: "APIView") -> bool:
         return isinstance(request.user, User) and request.user.operates and _scope_allows(request)
 
 
@@ -39,5 +44,5 @@ class OwnAccount(BasePermission):
 
     message = "Sign in, or use a token with scope write."
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: "APIView") -> bool:
         return isinstance(request.user, User) and request.user.is_active and _scope_allows(request)

@@ -4,7 +4,7 @@ from cryptography.fernet import Fernet
 
 from sensaka.settings import env
 from sensaka.settings.base import *  # noqa: F403 - the settings modules build on one another
-from sensaka.settings.base import redis_settings
+from sensaka.settings.base import STATIC_ROOT, redis_settings
 
 SECRET_KEY = "only-for-tests-only-for-tests-only-for-tests"
 FIELD_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
@@ -20,3 +20,5 @@ STORAGES = {
 CELERY_TASK_ALWAYS_EAGER = True
 CELERY_TASK_EAGER_PROPAGATES = True
 AXES_ENABLED = False
+# whitenoise warns of a folder that is not there, and warnings are errors here
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)
