@@ -14,8 +14,8 @@ LARGEST = 200  # the last number of an address takes one node of a site
 class Door(StrEnum):
     """How a node's cards are read in band.
 
-    Exporter pages name neither the board nor the machine, so only nodes whose BMC gives the cards'
-    serial numbers (Redfish) are read that way: else page and BMC could not be told to be one node.
+    Exporter pages name no machine but by its host name, so only nodes whose BMC gives the cards'
+    UUIDs (Redfish, not in every style) are read that way: the cards then tell that both are one node.
     """
 
     AGENT = "agent"
@@ -107,7 +107,7 @@ GROUPS: tuple[Group, ...] = (
         real_agent=0, bmc_only=1, os_down=2, silent=3, exporters=frozenset({10}), interactive=frozenset({8, 9, 19}),
     ),
     Group("fra-train", "mi300x", (("lenovo", 4), ("dell", 4)), Work.TRAINING, exporters=frozenset({0, 4})),
-    Group("fra-serve", "h200", (("hpe", 6), ("lenovo", 6)), Work.SERVING, exporters=frozenset({0, 6})),
+    Group("fra-serve", "h200", (("hpe", 6), ("lenovo", 6)), Work.SERVING, exporters=frozenset({6, 7})),
     Group("sin-train", "h100", (("hpe", 4), ("ipmi", 6)), Work.TRAINING, interactive=frozenset({7})),
     Group(
         "sin-serve", "a100", (("supermicro", 3), ("ipmi", 5)), Work.SERVING,

@@ -173,7 +173,9 @@ class Workload:
         memory = between(0.25, 0.75, self.seed, "held", node.name, slot, number)
         if draw < 0.7:  # an idle hoarder
             return Demand(job, 0.001, memory, 0.2, 0.0)
-        burst = fraction(self.seed, "burst", node.name, slot, int(at // 180)) < 0.25 + 0.5 * daylight(at, node.site.time_zone)
+        burst = fraction(self.seed, "burst", node.name, slot, int(at // 180)) < 0.25 + 0.5 * daylight(
+            at, node.site.time_zone
+        )
         return Demand(job, 0.72 if burst else 0.01, memory, 0.4, 0.1)
 
     def _pod(

@@ -21,6 +21,7 @@ from sensaka.fleet.seeds import fraction, identifier
 from sensaka.fleet.workload import IDLE, Demand, Workload
 
 DEMAND_EVERY = 10.0  # s between two looks at the work schedule
+_NOTES_KEPT = 200  # entries of one node's event log
 _MIG_SLICES = 7  # compute slices of a whole card
 _FIRST_INSTANCE = {"1g": 7, "2g": 3, "4g": 1}
 
@@ -89,6 +90,7 @@ class World:
     blocked: set[int] = field(default_factory=set)
     partitions: dict[int, Partitioning] = field(default_factory=dict)
     events: set[str] = field(default_factory=set)
+    notes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     changes: int = 0
 
     def __post_init__(self) -> None:
@@ -257,6 +259,17 @@ class World:
             if number is not None:
                 reset_counters(self.sensors, number)
 
+    def note(self, node: NodePlan, text: str, severity: str) -> None:
+        """Write an entry into the node's event log, which its BMC shows."""
+        entries = self.notes.setdefault(node.name, [])
+        number = entries[-1]["number"] + 1 if entries else 1
+        entries.append({"number": number, "at": round(self.at, 3), "text": text, "severity": severity})
+        del entries[:-_NOTES_KEPT]
+
+    def notes_of(self, node: NodePlan) -> list[tuple[int, dict[str, Any]]]:
+        """The entries of a node's event log with their numbers, oldest first."""
+        return [(entry["number"], entry) for entry in self.notes.get(node.name, [])]
+
     def changed(self) -> None:
         """Note that something else than time has changed the fleet."""
         self.changes += 1
@@ -279,6 +292,7 @@ class World:
             "blocked": sorted(self.blocked),
             "partitions": {str(number): asdict(layout) for number, layout in self.partitions.items()},
             "events": sorted(self.events),
+            "notes": self.notes,
             "sensors": {name: [round(float(v), 3) for v in getattr(self.sensors, name)] for name in KEPT},
         }
 
@@ -305,6 +319,7 @@ class World:
                 for number, layout in stored["partitions"].items()
             },
             events=set(stored["events"]),
+            notes=stored["notes"],
         )
         for name in KEPT:
             setattr(world.sensors, name, np.array(stored["sensors"][name], dtype=np.float64))
