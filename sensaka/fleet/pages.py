@@ -56,7 +56,11 @@ _AMD: tuple[tuple[str, str, str, float, str], ...] = (
 )
 
 Rows = dict[tuple[str, str], list[str]]
-_SIMULATED = "# HELP sensaka_simulated This page comes from a simulated node.\n# TYPE sensaka_simulated gauge\nsensaka_simulated 1\n"
+_SIMULATED = (
+    "# HELP sensaka_simulated This page comes from a simulated node.\n"
+    "# TYPE sensaka_simulated gauge\n"
+    "sensaka_simulated 1\n"
+)
 
 
 def page(world: World, node: NodePlan) -> str:

@@ -141,8 +141,8 @@ class Workload:
         if draw < 0.06:
             return IDLE
         service = pick(_SERVICES, self.seed, "service", node.name, slot // 2, day)
-        job = self._pod(service, "serving", f"{service}-{hexadecimal(5, self.seed, 'pod', node.name, slot, day).lower()}",
-                        node, slot, day, start)  # fmt: skip
+        pod = f"{service}-{hexadecimal(5, self.seed, 'pod', node.name, slot, day).lower()}"
+        job = self._pod(service, "serving", pod, node, slot, day, start)
         if draw < 0.12:  # a replica that nobody calls: it holds its memory and waits
             return Demand(job, 0.002, 0.82, 0.3, 0.0)
         share = between(0.55, 1.15, self.seed, "share", node.name, slot, day)

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from sensaka.fleet.trees.base import OK, NodeTree, Resource, collection, link, resource
+from sensaka.fleet.trees.base import OK, NodeTree, Resource, link, resource
 
 _FANS = 8
 _SUPPLIES = 6
-# An IDLE fan turns at a third; the cards' heat drives it up to full speed at about 9 kW of a node.
+# An idle fan turns at a third; the cards' heat drives it up to full speed at about 9 kW of a node.
 _FAN_FLOOR, _FAN_SPAN = 33.0, 67.0
 _FULL_NODE_POWER = 9000.0  # W
 _FAN_TOP = 16_500  # rpm
@@ -139,7 +139,10 @@ def add_new(tree: NodeTree) -> None:
             Fans=link(f"{base}/ThermalSubsystem/Fans"),
         ),
     )  # fmt: skip
-    tree.add(f"{base}/ThermalSubsystem/Fans", lambda: _fans(tree, f"{base}/ThermalSubsystem/Fans"))
+    fans = [f"{base}/ThermalSubsystem/Fans/Fan{number + 1}" for number in range(_FANS)]
+    tree.add_collection(f"{base}/ThermalSubsystem/Fans", "Fan", lambda: fans)
+    for path in fans:
+        tree.add(path, lambda path=path: _fan(tree, path))  # type: ignore[misc]
     tree.add(
         f"{base}/PowerSubsystem",
         lambda: resource(f"{base}/PowerSubsystem", "PowerSubsystem.v1_1_0", "Power Subsystem", Status=OK),
@@ -151,13 +154,9 @@ def new_sensor_paths(tree: NodeTree) -> list[str]:
     return [f"{tree.chassis}/Sensors/Inlet_Temp", f"{tree.chassis}/Sensors/Total_Power"]
 
 
-def _fans(tree: NodeTree, path: str) -> Resource:
+def _fan(tree: NodeTree, path: str) -> Resource:
     speed = fan_percent(tree)
-    members = [
-        resource(
-            f"{path}/Fan{number + 1}", "Fan.v1_5_0", f"Fan {number + 1}", Status=OK,
-            SpeedPercent={"Reading": speed, "SpeedRPM": round(speed / 100 * _FAN_TOP)},
-        )
-        for number in range(_FANS)
-    ]  # fmt: skip
-    return {**collection(path, "Fan", []), "Members": members, "Members@odata.count": len(members)}
+    return resource(
+        path, "Fan.v1_5_0", path.rsplit("/", 1)[-1], Status=OK,
+        SpeedPercent={"Reading": speed, "SpeedRPM": round(speed / 100 * _FAN_TOP)},
+    )  # fmt: skip
