@@ -102,7 +102,7 @@ class IpmiBmc:
                 await work(session, device, visit)
         except TimeoutError:
             self._drop()
-            detail = f"the deadline of {deadline:g} s came while reading: {visit.step}"
+            detail = f"not finished within the deadline of {deadline:g} s; it was at: {visit.step}"
             visit.failures.append(ReadFailure(what=visit.step[:200], kind=FailureKind.TIMEOUT, detail=detail))
         except CommandRefused as refused:
             visit.failures.append(refused.failure(visit.step))

@@ -158,4 +158,4 @@ def _message(event: Mapping[str, object], raw: bytes, record: SensorRecord | Non
             message += f", {measured:g} {record.unit}".rstrip()
         if limit is not None:
             message += f", limit {limit:g} {record.unit}".rstrip()
-    return message + (" (no longer)" if event.get("deassertion") else "")
+    return message + (" (no longer)" if event.get("deassertion") and "deasserted" not in text else "")
