@@ -67,7 +67,7 @@ bench: .venv/.runtime
 	@$(PY) manage.py bench ingest
 
 soak: .venv/.dev
-	@$(PY) -m pytest tests --override-ini "addopts=-p tests.services -ra" -m soak
+	@$(PY) -m pytest tests -m soak --timeout 3600
 
 lock: .venv/bin/python
 	@$(PY) -m pip install --quiet uv
