@@ -17,6 +17,7 @@ class NotAMockup(ValueError):
 def load_mockup(path: Path) -> dict[str, Resource]:
     """Resources by path. A file that is not a JSON object is passed over; no tree at all is NotAMockup."""
     found: dict[str, Resource] = {}
+    later: dict[str, list[Resource]] = {}
     for name, content in _contents(path):
         place = _place(name)
         if place is None:
@@ -25,20 +26,32 @@ def load_mockup(path: Path) -> dict[str, Resource]:
             resource = json.loads(content)
         except ValueError:
             continue
-        if isinstance(resource, dict):
+        if isinstance(resource, dict) and "?" in place:
+            later.setdefault(place.partition("?")[0], []).append(resource)
+        elif isinstance(resource, dict):
             # A flat name can't tell "_" from "/", the resource itself can.
             own = resource.get("@odata.id")
             flat = isinstance(own, str) and "#" not in own and PurePosixPath(name).name.startswith(_FLAT)
             found[(str(own) if flat else place).rstrip("/")] = resource
     if "/redfish/v1" not in found:
         raise NotAMockup(f"{path} holds no Redfish service root")
+    for place, pages in later.items():
+        _join(found.get(place, {}), pages)
     return found
+
+
+def _join(collection: Resource, pages: list[Resource]) -> None:
+    """Puts recorded pages together again: the server makes its own."""
+    members = {str(member): member for page in [collection, *pages] for member in page.get("Members", [])}
+    collection["Members"] = list(members.values())
+    collection.pop("Members@odata.nextLink", None)
 
 
 def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
     if path.is_dir():
         for file in sorted(path.rglob("*.json")):
-            yield file.relative_to(path).as_posix(), file.read_bytes()
+            if file.is_file():  # a mock-up has folders that are named so, too
+                yield file.relative_to(path).as_posix(), file.read_bytes()
         return
     with tarfile.open(path) as archive:
         for member in archive:
@@ -52,7 +65,7 @@ def _place(name: str) -> str | None:
     if base.startswith(_FLAT):
         return base.removesuffix(".json").replace("_", "/")
     folder, _, file = name.rpartition("/")
-    if file != "index.json" or "?" in folder:
+    if file != "index.json":
         return None
     _, mark, tail = f"/{folder}".partition("/redfish")
     return f"{mark}{tail}" if mark else f"/redfish/v1/{folder}".rstrip("/")

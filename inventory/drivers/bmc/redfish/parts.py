@@ -1,0 +1,209 @@
+"""The resources of cards: found, and gathered with what hangs on them. Used by discovery and by polls."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from inventory.drivers.bmc.redfish.cards import (
+    card_reading,
+    chassis_paths,
+    is_card_chassis,
+    is_card_device,
+    is_card_processor,
+    may_be_card_device,
+    path_id,
+    path_key,
+    same_card,
+)
+from inventory.drivers.bmc.redfish.firmware import KnownCard
+from inventory.drivers.bmc.redfish.links import CardLinks
+from inventory.drivers.bmc.redfish.reader import Reader
+from inventory.drivers.bmc.redfish.resources import Resource, dig, path_of, paths_in, pick, same, words
+from inventory.drivers.bmc.redfish.sensors import is_margin, named_like_margin, related_paths, sensor_reading
+
+_MOST_DEVICES = 200
+
+
+@dataclass(slots=True)
+class FoundCards:
+    """Cards with their links, and whether every place that could hold one was read."""
+
+    cards: list[CardLinks] = field(default_factory=list)
+    resources: dict[str, Resource] = field(default_factory=dict)
+    complete: bool = True
+    searched_devices: bool = False
+
+
+async def find_cards(
+    reader: Reader, *, processors: Sequence[str], systems: Sequence[Resource], chassis: Sequence[Resource]
+) -> FoundCards:
+    """Every accelerator this BMC knows, each once."""
+    found = FoundCards()
+    candidates: list[Resource] = []
+    for collection in await asyncio.gather(*(reader.members(path, levels=2) for path in processors)):
+        if collection is None:
+            found.complete = False
+            continue
+        found.complete &= collection.complete
+        candidates += [entry for entry in collection.members if is_card_processor(entry)]
+    devices: list[tuple[Resource, list[Resource]]] = []
+    if not candidates or any(_needs_device(entry) for entry in candidates):
+        devices = await _card_devices(reader, systems=systems, chassis=chassis)
+        found.searched_devices = True
+    for entry in candidates:
+        _add(found, await _with_details(reader, entry, devices), entry)
+    if not candidates:
+        for device, functions in devices:
+            links = CardLinks(
+                processor=path_of(device), card=card_reading(device, device={}, functions=functions, memory=[])
+            )
+            _add(found, links, device)
+    if not found.cards:
+        for entry in chassis:
+            if is_card_chassis(entry):
+                links = CardLinks(
+                    processor=path_of(entry),
+                    card=card_reading(entry, device={}, functions=[], memory=[]),
+                    environment=path_of(pick(entry, "EnvironmentMetrics")),
+                    chassis=[path_of(entry)],
+                )
+                _add(found, links, entry)
+    return found
+
+
+def known_cards(cards: Sequence[CardLinks]) -> list[KnownCard]:
+    """The cards as firmware entries refer to them."""
+    return [
+        KnownCard(
+            reading=entry.card,
+            own_id=entry.processor.rstrip("/").rsplit("/", 1)[-1],
+            paths=frozenset(map(same, [entry.processor, *entry.chassis])),
+        )
+        for entry in cards
+    ]
+
+
+def assign_sensors(cards: Sequence[CardLinks], sensors: Mapping[str, Resource]) -> None:
+    """Notes on each card which sensors are its temperature, memory temperature, power and energy."""
+    for entry in cards:
+        mine = [
+            (path, sensor)
+            for path, sensor in sensors.items()
+            if _belongs(path, sensor, processor=entry.processor, chassis=entry.chassis)
+        ]
+        for path, sensor in sorted(mine):
+            quantity = _quantity(sensor)
+            if quantity:
+                entry.sensors.setdefault(quantity, path_of(sensor) or path)
+
+
+def margin_source(environment: Resource, sensors: Mapping[str, Resource]) -> bool:
+    """Whether EnvironmentMetrics' temperature is really a margin, by the sensor it is copied from."""
+    source = path_of(dig(environment, "TemperatureCelsius", "DataSourceUri"))
+    if not source:
+        return False
+    sensor = sensors.get(same(source))
+    return is_margin(sensor) if sensor is not None else named_like_margin(source)
+
+
+def _needs_device(processor: Resource) -> bool:
+    """Whether a processor leaves out what its PCIeDevice may tell (iLO: no firmware, no slot)."""
+    linked = path_of(dig(processor, "Links", "PCIeDevice"))
+    return not linked and not words(pick(processor, "FirmwareVersion"))
+
+
+def _add(found: FoundCards, links: CardLinks, resource: Resource) -> None:
+    card = links.card
+    if not (card.uuid or card.serial or card.pci_address or card.slot):
+        found.complete = False
+        return
+    for known in found.cards:
+        if known.processor == links.processor or (same_card(known.card, card) and not _both_here(known, links)):
+            return
+    found.cards.append(links)
+    found.resources[path_key(resource) or same(links.processor)] = resource
+
+
+def _both_here(one: CardLinks, other: CardLinks) -> bool:
+    """Two members of one collection are two cards, even with one serial: a board's serial is on all its GPUs."""
+    return one.processor.rpartition("/")[0] == other.processor.rpartition("/")[0]
+
+
+async def _with_details(
+    reader: Reader, processor: Resource, devices: Sequence[tuple[Resource, list[Resource]]]
+) -> CardLinks:
+    memory_paths = paths_in(dig(processor, "Links", "Memory"))
+    device_path = path_of(dig(processor, "Links", "PCIeDevice"))
+    function_paths = paths_in(dig(processor, "Links", "PCIeFunctions"))[:1]
+    wanted = [*memory_paths, *function_paths]
+    if device_path and not words(pick(processor, "FirmwareVersion")):
+        wanted.append(device_path)
+    fetched = await reader.fetch_all(wanted, optional=True)
+    memory = [fetched[same(path)] for path in memory_paths if same(path) in fetched]
+    functions = [fetched[same(path)] for path in function_paths if same(path) in fetched]
+    device = fetched.get(same(device_path), {})
+    if not device_path:
+        plain = card_reading(processor, device={}, functions=[], memory=[])
+        for other, other_functions in devices:
+            if same_card(plain, card_reading(other, device={}, functions=other_functions, memory=[])):
+                device, functions = other, other_functions
+                break
+    metrics = [path_of(pick(entry, "Metrics")) for entry in memory]
+    summary = path_of(dig(processor, "MemorySummary", "Metrics"))
+    return CardLinks(
+        processor=path_of(processor),
+        card=card_reading(processor, device=device, functions=functions, memory=memory),
+        environment=path_of(pick(processor, "EnvironmentMetrics")),
+        metrics=path_of(pick(processor, "Metrics")),
+        memory=memory_paths,
+        memory_metrics=[path for path in metrics if path] or ([summary] if summary else []),
+        chassis=chassis_paths(processor) or [path for path in [device_path.partition("/PCIeDevices/")[0]] if path],
+    )
+
+
+async def _card_devices(
+    reader: Reader, *, systems: Sequence[Resource], chassis: Sequence[Resource]
+) -> list[tuple[Resource, list[Resource]]]:
+    """PCIeDevices that are accelerators, each with its first function."""
+    collections = [path_of(pick(entry, "PCIeDevices")) for entry in chassis]
+    listed = [path for system in systems for path in paths_in(pick(system, "PCIeDevices"))]
+    devices: dict[str, Resource] = {}
+    for collection in await asyncio.gather(
+        *(reader.members(path, optional=True) for path in dict.fromkeys(collections) if path)
+    ):
+        devices |= {path_key(entry): entry for entry in (collection.members if collection else [])}
+    missing = [path for path in listed if same(path) not in devices and not same(path).endswith("/pciedevices")]
+    devices |= await reader.fetch_all(missing[:_MOST_DEVICES], optional=True)
+    likely = [device for device in devices.values() if may_be_card_device(device)]
+    functions = await asyncio.gather(*(_functions(reader, device) for device in likely))
+    return [(device, found) for device, found in zip(likely, functions, strict=True) if is_card_device(device, found)]
+
+
+async def _functions(reader: Reader, device: Resource) -> list[Resource]:
+    collection = path_of(pick(device, "PCIeFunctions"))
+    if collection:
+        members = await reader.members(collection, optional=True)
+        return members.members[:1] if members else []
+    linked = paths_in(dig(device, "Links", "PCIeFunctions"))[:1]
+    return list((await reader.fetch_all(linked, optional=True)).values())
+
+
+def _belongs(path: str, sensor: Resource, *, processor: str, chassis: Sequence[str]) -> bool:
+    related = {same(entry) for entry in related_paths(sensor)}
+    if same(processor) in related:
+        return True
+    own = [same(entry) for entry in chassis]
+    return any(path.startswith(f"{entry}/sensors/") and path_id({"@odata.id": entry}).find("gpu") >= 0 for entry in own)
+
+
+def _quantity(sensor: Resource) -> str:
+    reading = sensor_reading(sensor)
+    if reading is None:
+        return ""
+    text = f"{words(pick(sensor, 'Id'))} {words(pick(sensor, 'Name'))}".lower()
+    memory = any(mark in text for mark in ("dram", "hbm", "memory", "_mem_"))
+    if reading.kind == "temperature":
+        return "memory_temperature" if memory else "temperature"
+    if reading.kind in ("power", "energy") and not memory:
+        return reading.kind if reading.unit != "kWh" else ""
+    return ""

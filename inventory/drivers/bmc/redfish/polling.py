@@ -1,0 +1,121 @@
+"""The short visit: power state, card values and sensors, by the links of an earlier long one."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import msgspec
+
+from inventory.drivers.bmc.redfish.cards import is_card_processor
+from inventory.drivers.bmc.redfish.environment import power_of, read_pages, refreshed, reported_sensors, unnamed_twice
+from inventory.drivers.bmc.redfish.links import Links
+from inventory.drivers.bmc.redfish.metrics import overlay
+from inventory.drivers.bmc.redfish.reader import Reader
+from inventory.drivers.bmc.redfish.resources import Resource, number, path_of, pick, same, words
+from inventory.drivers.bmc.redfish.systems import power_state
+from inventory.drivers.bmc.redfish.values import ValueSource, nested, read_values
+from inventory.observations import BmcReading
+from inventory.rules.identity import card_serial, card_uuid, known_text
+from sensaka.kernel.units import plausible
+
+
+class LinksOutdated(Exception):
+    """The server is not what the links say any more; a long visit is needed."""
+
+
+async def poll(reader: Reader, links: Links) -> BmcReading:
+    """One reading in few requests. LinksOutdated when cards or the host have changed since discovery."""
+    single = [path for path in (links.host, links.power) if path]
+    if links.inlet and not _is_polled(same(links.inlet), links):
+        single.append(links.inlet)
+    resources, reports, sensors, (members, complete), memory = await asyncio.gather(
+        reader.fetch_all(single),
+        reader.fetch_all(links.reports, optional=True),
+        read_pages(reader, links.sensor_pages),
+        _members(reader, links),
+        _memory(reader, links),
+    )
+    host = resources.get(same(links.host), {})
+    _check(links, host, members, complete=complete)
+    reported = overlay(reports.values())
+    source = ValueSource(expanded={**sensors.resources, **nested(members), **nested(memory)}, reported=reported)
+    cards = await read_values(reader, links.cards, source)
+    readings = {**reported_sensors(links.sensor_meta, reported), **sensors.readings}
+    for path, resource in resources.items():
+        if path in links.sensor_meta:
+            readings[path] = refreshed(links.sensor_meta[path], resource)
+    inlet = readings.get(same(links.inlet))
+    power = power_of(links.power, resources.get(same(links.power)))
+    return msgspec.structs.replace(
+        links.node,
+        observed_at=datetime.now(UTC),
+        hostname=known_text(words(pick(host, "HostName")))[:200] or links.node.hostname,
+        power_state=power_state(pick(host, "PowerState")),
+        power=power if power is not None else _total(readings.get(same(links.power))),
+        inlet_temperature=plausible(inlet.value, -60, 250) if inlet else None,
+        cards=tuple(cards) if complete else (),
+        cards_known=complete,
+        sensors=unnamed_twice(readings.values()),
+    )
+
+
+def _total(reading: object) -> float | None:
+    return plausible(number(getattr(reading, "value", None)), 0, 100_000)
+
+
+def _is_polled(path: str, links: Links) -> bool:
+    pages = [same(page) for page in links.sensor_pages]
+    return bool(links.reports) or any(path.startswith(f"{page}/") or path.startswith(f"{page}#") for page in pages)
+
+
+async def _members(reader: Reader, links: Links) -> tuple[dict[str, Resource], bool]:
+    """The processors by path: whole where `$expand` works, else only which there are."""
+    if not links.processors:
+        return {}, bool(links.cards)
+    found: dict[str, Resource] = {}
+    complete = True
+    holding = {same(card.processor.rpartition("/")[0]) for card in links.cards}
+    # Where no collection holds a card (they were found elsewhere, or there are none) one answer is enough.
+    wanted = [path for path in links.processors if same(path) in holding] or links.processors[:1]
+    for path in wanted:
+        if links.levels >= 1:
+            collection = await reader.members(path, levels=2)
+            complete &= collection is not None and collection.complete
+            found |= {same(path_of(entry)): entry for entry in (collection.members if collection else [])}
+        else:
+            names = await reader.references(path)
+            complete &= names is not None
+            found |= {same(name): {} for name in names or []}
+    return found, complete
+
+
+async def _memory(reader: Reader, links: Links) -> dict[str, Resource]:
+    if links.levels < 2:
+        return {}
+    found: dict[str, Resource] = {}
+    for members in await asyncio.gather(*(reader.members(path, levels=2, optional=True) for path in links.memory)):
+        found |= {same(path_of(entry)): entry for entry in (members.members if members else [])}
+    return found
+
+
+def _check(links: Links, host: Resource, members: dict[str, Resource], *, complete: bool) -> None:
+    """Raises LinksOutdated when what is seen contradicts the links."""
+    serial = known_text(words(pick(host, "SerialNumber")))
+    if serial and links.node.system_serial and serial != links.node.system_serial:
+        raise LinksOutdated("another server answers at this address")
+    # Cards are only ever exchanged with the power off.
+    if words(pick(host, "LastResetTime")) != links.last_reset and host:
+        raise LinksOutdated("the server was restarted")
+    if not complete or not links.processors:
+        return
+    known = {same(card.processor) for card in links.cards if "/processors/" in same(card.processor)}
+    if not known <= members.keys():
+        raise LinksOutdated("a card is gone")
+    for path, resource in members.items():
+        if resource and is_card_processor(resource) and path not in known:
+            raise LinksOutdated("there is a card more")
+    for card in links.cards:
+        resource = members.get(same(card.processor), {})
+        uuid = card_uuid(words(pick(resource, "UUID")), card.card.vendor)
+        told = card_serial(words(pick(resource, "SerialNumber")))
+        if (uuid and uuid != card.card.uuid) or (told and told != card.card.serial):
+            raise LinksOutdated("a card was exchanged")
