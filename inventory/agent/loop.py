@@ -91,7 +91,8 @@ class AgentLoop:
             clock=SystemClock(),
         )
         self._thread = threading.Thread(target=self._deliver, daemon=True, name="delivery")
-        self._synced_at = self._told_at = -STATUS_EVERY
+        self._synced_at = self.clock.monotonic()
+        self._told_at = self._synced_at + 1.0 - STATUS_EVERY  # from the second round on: then something was delivered
 
     def run(self) -> None:
         """Reads until `stop` is set; the rhythm is kept on a clock that does not jump."""

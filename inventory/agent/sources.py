@@ -18,7 +18,7 @@ from inventory.observations import FailureKind, NodeReading, ReadFailure
 log = logging.getLogger("sensaka.agent")
 
 DEADLINE = 5.0  # s for one source; a round has ten
-REOPEN = 60.0  # s after which sources that were not there are looked for again
+RETRY = 60.0  # s after which sources that were not there are tried again
 _PAGE_LIMIT = 4 * 1024 * 1024
 
 
@@ -97,23 +97,26 @@ class NodeReader:
         self._open_sources, self._place, self._clock = open_sources, place, clock
         self._tell = Teller(log, clock)
         self._sources: Sequence[Source] = ()
-        self._opened_at: float | None = None
+        self._tried_at = 0.0
 
     def sources(self) -> Sequence[Source]:
-        """The sources, opened again from time to time while none is there: a driver may be loaded later."""
-        now = self._clock.monotonic()
-        if self._opened_at is None or (not self._available() and now - self._opened_at >= REOPEN):
-            self.close()
-            self._sources, self._opened_at = self._open_sources(), now
+        """The sources of this node, available or not."""
+        if not self._sources:
+            self._sources = self._open_sources()
+            self._tried_at = self._clock.monotonic()
         return self._sources
 
-    def _available(self) -> list[Source]:
-        return [source for source in self._sources if source.available]
-
     def read(self, second: int) -> NodeReading:
-        """One reading of everything, observed at `second`; it does not raise for what a source does."""
+        """One reading of everything, observed at `second`; it does not raise for what a source does.
+
+        Sources that were not there are tried again from time to time: a driver may be loaded later. Their absence
+        is told only when no other source is there.
+        """
         sources = self.sources()
-        readings = [self._read(source) for source in sources if source.available]
+        now = self._clock.monotonic()
+        again = now - self._tried_at >= RETRY
+        self._tried_at = now if again else self._tried_at
+        readings = [reading for source in sources if (reading := self._if_there(source, again)) is not None]
         if not readings:
             failures = tuple(
                 ReadFailure(what=source.name, kind=FailureKind.MISSING_LIBRARY, detail=source.reason[:2000])
@@ -121,6 +124,14 @@ class NodeReader:
             )
             readings = [NodeReading(observed_at=utc(second), failures=failures, complete=False)]
         return self._complete(merged(readings, second))
+
+    def _if_there(self, source: Source, again: bool) -> NodeReading | None:
+        if source.available:
+            return self._read(source)
+        if again:
+            reading = self._read(source)
+            return reading if source.available else None
+        return None
 
     def _read(self, source: Source) -> NodeReading:
         try:

@@ -58,7 +58,7 @@ class Answer:
     def says(self) -> str:
         """The refusal in one line."""
         told = self.json()
-        detail = told.get("detail") or told.get("title") or self.body[:200].decode(errors="replace")
+        detail = told.get("detail") or told.get("title") or self.body[:200].decode(errors="replace").partition("\n")[0]
         return f"{self.status} {detail}".strip()
 
     @property

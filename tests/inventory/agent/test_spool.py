@@ -221,9 +221,7 @@ class FullDisk:
         monkeypatch.setattr(spool_module.os, "pwrite", pwrite)
 
 
-def test_a_full_disk_costs_nothing_while_records_are_delivered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_costs_nothing_while_records_are_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """I4: a full disk is survived; delivery goes on from memory, and later from disk again, in order."""
     disk = FullDisk(monkeypatch)
     spool = Spool(tmp_path)
