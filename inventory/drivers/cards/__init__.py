@@ -8,12 +8,17 @@ from inventory.drivers.cards.nvml import NvmlCards
 __all__ = ["LocalCards", "open_local_cards"]
 
 
-def open_local_cards(*, deadline: float = 10.0) -> list[LocalCards]:
-    """Every kind of source this program knows, each tried once with `deadline` seconds.
+# One a process, like the libraries behind them: looking for cards again must not start new threads
+# beside one that hangs.
+_SOURCES: tuple[LocalCards, ...] = (NvmlCards(), AmdSmiCards())
 
-    All are returned: `available` says which have cards here and `reason` why the others have none.
+
+def open_local_cards(*, deadline: float = 10.0) -> list[LocalCards]:
+    """Every kind of source this program knows, each tried with `deadline` seconds.
+
+    All are returned, the same objects each time: `available` says which have cards here and `reason`
+    why the others have none.
     """
-    sources: list[LocalCards] = [NvmlCards(), AmdSmiCards()]
-    for source in sources:
+    for source in _SOURCES:
         source.open(deadline=deadline)
-    return sources
+    return list(_SOURCES)

@@ -77,7 +77,9 @@ class Worker:
         return job
 
     def close(self) -> None:
-        """Let the thread end after its present job. Does not wait: the job may hang."""
+        """End the thread. One that hangs is kept: it could not be ended, and serves again if it comes back."""
+        if self._thread is None or self.busy:
+            return
         self._jobs.put(None)
         self._thread = None
 

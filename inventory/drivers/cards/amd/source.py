@@ -35,7 +35,10 @@ class AmdSmiCards:
         self._fixed_at = float("-inf")
 
     def open(self, *, deadline: float = 10.0) -> None:
-        """Find out whether there are cards to read, and why not: sets `available` and `reason`."""
+        """Find out whether there are cards to read, and why not: sets `available` and `reason`.
+
+        What was available once stays so: from then on a failure is a fact about cards that exist.
+        """
         self._ask(_FIXED[:1], time.monotonic() + deadline, [])
 
     def read(self, *, deadline: float) -> NodeReading:
@@ -45,7 +48,8 @@ class AmdSmiCards:
         failures: list[ReadFailure] = []
         documents = self._ask(_MOVING, until, failures)
         changed = _indices(documents) != _indices(self._fixed)  # a partition mode was changed
-        if changed or time.monotonic() - self._fixed_at > self._refresh:
+        old = time.monotonic() - self._fixed_at > self._refresh
+        if documents and (changed or old):  # a tool that does not answer is not asked more
             fixed = self._ask(_FIXED, until, failures)
             if len(fixed) == len(_FIXED):
                 self._fixed, self._fixed_at = fixed, time.monotonic()
@@ -72,16 +76,19 @@ class AmdSmiCards:
             document = None if isinstance(answer, ReadFailure) else load(answer)
             if isinstance(answer, ReadFailure):
                 failures.append(answer)
-                self.available, self.reason = False, answer.detail
+                self.reason = answer.detail
             elif document is None:
                 failures.append(
                     ReadFailure(what=f"amd-smi {name}", kind=FailureKind.PROTOCOL, detail="no JSON in the answer")
                 )
-                self.available, self.reason = False, "amd-smi gave no JSON"
+                self.reason = "amd-smi gave no JSON"
             else:
                 found[name] = document
                 count = len(entries(document))
-                self.available, self.reason = count > 0, f"{count} GPUs"
+                self.available, self.reason = self.available or count > 0, f"{count} GPUs"
+                continue
+            if self._command.path is None:
+                break  # one line says it
         return found
 
 

@@ -84,7 +84,10 @@ class NvmlCards:
         self._retry_at = float("inf")
 
     def open(self, *, deadline: float = 10.0) -> None:
-        """Find out whether there are cards to read, and why not: sets `available` and `reason`."""
+        """Find out whether there are cards to read, and why not: sets `available` and `reason`.
+
+        What was available once stays so: from then on a failure is a fact about cards that exist.
+        """
         self._survey(time.monotonic() + deadline)
 
     def read(self, *, deadline: float) -> NodeReading:
@@ -114,14 +117,17 @@ class NvmlCards:
         )
 
     def close(self) -> None:
-        """Let the threads end and the library go. Does not wait for a call that hangs."""
+        """Let the threads end and the library go; a later read opens it again.
+
+        A thread whose call hangs is kept, and so is the library under it.
+        """
         if not any(slot.worker.busy for slot in self._slots.values()):
             job = self._control.submit(self._close_all)
             if job is not None:
                 job.wait(1.0)
         for worker in (self._control, *(slot.worker for slot in self._slots.values())):
             worker.close()
-        self._slots.clear()
+        self.available, self.reason = False, "closed"
 
     def _close_all(self) -> None:
         for slot in self._slots.values():
@@ -131,13 +137,13 @@ class NvmlCards:
     def _survey(self, until: float) -> Survey | ReadFailure:
         answer = self._answer(self._control, self._look, until)
         if isinstance(answer, Survey):
-            self.available = answer.count > 0
+            self.available = self.available or answer.count > 0
             self.reason = f"driver {answer.driver_version}, {answer.count} cards"
             self._reopen = False
             for index in [one for one in self._known if one >= answer.count]:
                 del self._known[index]
         else:
-            self.available, self.reason = False, answer.detail
+            self.reason = answer.detail
         return answer
 
     def _look(self) -> Survey:
