@@ -42,8 +42,8 @@ _ACCELERATOR_NAME = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_CARD = re.compile(
-    r"connectx|bluefield|\bnic\b|network|ethernet|infiniband|nvswitch|nvlink switch|pcie ?switch|retimer|bridge|\bdpu\b|"
-    r"aspeed|matrox|embedded video|fpga|erot|irot|riser|baseboard|storage|nvme|controller$",
+    r"connectx|bluefield|\bnic\b|network|ethernet|infiniband|nvswitch|nvlink switch|pcie ?switch|retimer|bridge|"
+    r"\bdpu\b|aspeed|matrox|embedded video|fpga|erot|irot|riser|baseboard|storage|nvme|controller$",
     re.IGNORECASE,
 )
 _GPU_CHASSIS = re.compile(r"(^|_)GPU(_|\d|$)", re.IGNORECASE)

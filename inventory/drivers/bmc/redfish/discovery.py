@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -54,13 +54,14 @@ async def discover(reader: Reader, root: Resource) -> tuple[BmcReading, Links]:
     found.complete &= server.systems.complete and bool(systems or chassis)
     assign_sensors(found.cards, sensors.resources)
     links = Links(
-        node=_node(server, firmware),
+        node=msgspec.structs.replace(_node(server, firmware), power_state=_power_state(server)),
         levels=reader.levels,
         host=path_of(server.host),
         last_reset=words(pick(server.host, "LastResetTime")),
         processors=processors,
         memory=_memory_collections(found.cards),
-        devices_searched=found.searched_devices,
+        others=found.others,
+        complete=found.complete,
         cards=found.cards,
         sensor_meta={path: msgspec.structs.replace(entry, value=None) for path, entry in sensors.readings.items()},
         inlet=sensors.path(choose_inlet(sensors.readings, sensors.resources)),
@@ -68,12 +69,14 @@ async def discover(reader: Reader, root: Resource) -> tuple[BmcReading, Links]:
     links.reports = [path for path, report in reports.items() if _useful(report, links)]
     hosts = host_chassis(chassis, server.host)
     links.power, power = await find_power(reader, hosts, sensors)
-    links.sensor_pages = _pages(sensors, links, reports, hosts)
+    told = overlay(reports[path] for path in links.reports).keys()
+    links.sensor_pages = _pages(sensors, links, told, hosts)
+    links.single = [path for path in (links.power, links.inlet) if path and not _brought(path, links, told)]
+    links.broken = sorted(reader.broken)
     cards = await _values(reader, found, links, sensors)
     reading = msgspec.structs.replace(
         links.node,
         observed_at=datetime.now(UTC),
-        power_state=_power_state(server),
         power=plausible(power, 0, 100_000),
         inlet_temperature=_inlet(sensors, links),
         cards=tuple(cards),
@@ -124,9 +127,16 @@ def _useful(report: Resource, links: Links) -> bool:
     return bool(told & metrics)
 
 
-def _pages(sensors: SensorSet, links: Links, reports: dict[str, Resource], hosts: Sequence[Resource]) -> list[str]:
+def _brought(path: str, links: Links, told: Container[str]) -> bool:
+    """Whether a poll learns this resource from a page or a report anyway."""
+    pages = [same(page) for page in links.sensor_pages]
+    return same(path) in told or any(
+        same(path).startswith((f"{page}/", f"{page}#")) or same(path) == page for page in pages
+    )
+
+
+def _pages(sensors: SensorSet, links: Links, told: Container[str], hosts: Sequence[Resource]) -> list[str]:
     """The sensor collections that a poll reads again: those that reports leave out, the host's own first."""
-    told = overlay(reports[path] for path in links.reports).keys()
     own = [same(path_of(entry)) for entry in hosts]
 
     def worth(page: str) -> tuple[bool, int]:

@@ -132,10 +132,8 @@ class RedfishBmc:
         reading, links = await discovery.discover(reader, self._root)
         links.sessions = self._login.sessions
         links.levels = reader.levels
-        if links.host and reading.cards_known:
+        if links.host:
             self._links = links
-        elif self._links is None:
-            self._links = None
         if not reading.system_model and not reading.cards and not links.host:
             raise RedfishError(_ROOT, FailureKind.PROTOCOL, "the service shows no system that can be read")
         return reading
@@ -145,8 +143,10 @@ class RedfishBmc:
         if links is None:
             return await self._discover(reader)
         try:
+            reader.broken = set(links.broken)
             reading = await polling.poll(reader, links)
         except polling.LinksOutdated:
+            reader.broken = set()
             return await self._discover(reader)
         links.levels = min(links.levels, reader.levels)
         return reading

@@ -23,9 +23,11 @@ _MOST_SINGLE_SENSORS = 300
 _ROT = re.compile(r"e?[ir]ot_|erot|irot", re.IGNORECASE)
 _INLET = re.compile(r"inlet|ambient|intake|front", re.IGNORECASE)
 _NOT_INLET = re.compile(
-    r"psu|p/s|power.?supply|pdb|gpu|\bgb|_gb|nic|dimm|cx\d|hgx|module|board inlet|water|coolant|liquid|exhaust|ssd|pcie",
+    r"psu|p/s|power.?supply|pdb|gpu|\bgb|_gb|nic|dimm|cx\d|hgx|module|board inlet|water|coolant|liquid|exhaust|ssd|"
+    r"pcie",
     re.IGNORECASE,
 )
+_POWER_NAME = re.compile(r"pwr|power|watt", re.IGNORECASE)
 _TOTAL_POWER = re.compile(r"total|system|\bsys|chassis|consumption|node|server", re.IGNORECASE)
 _NOT_TOTAL = re.compile(r"gpu|cpu|dimm|dram|memory|fan|hgx|storage|pcie|\bgb|_gb|nic", re.IGNORECASE)
 
@@ -171,6 +173,20 @@ async def find_power(reader: Reader, hosts: Sequence[Resource], sensors: SensorS
         told = reading.kind == "power" and reading.value is not None
         if told and _TOTAL_POWER.search(reading.name) and not _NOT_TOTAL.search(reading.name):
             return sensors.path(path), reading.value
+    return await _power_by_name(reader, hosts)
+
+
+async def _power_by_name(reader: Reader, hosts: Sequence[Resource]) -> tuple[str, float | None]:
+    """A total among sensors that were too many to read one by one: their ids give it away."""
+    collections = [path for path in (path_of(pick(entry, "Sensors")) for entry in hosts) if path]
+    for names in await asyncio.gather(*(reader.references(path, optional=True) for path in collections)):
+        for path in names or []:
+            name = path.rsplit("/", 1)[-1]
+            if _POWER_NAME.search(name) and _TOTAL_POWER.search(name) and not _NOT_TOTAL.search(name):
+                resource = await reader.fetch(path, optional=True)
+                value = number(pick(resource, "Reading"))
+                if value is not None:
+                    return path, value
     return "", None
 
 

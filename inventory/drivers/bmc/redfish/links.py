@@ -24,6 +24,7 @@ class CardLinks(Struct, kw_only=True, omit_defaults=True):
 
     processor: str
     card: CardReading
+    device: str = ""
     environment: str = ""
     metrics: str = ""
     memory: list[str] = field(default_factory=list)
@@ -38,7 +39,9 @@ class Links(Struct, kw_only=True, omit_defaults=True):
 
     `levels` is how far `$expand` is trusted; `reports` are metric reports that tell card values;
     `sensor_pages` are collections and old resources with sensors; `sensor_meta` is what a sensor is, by
-    path; `power` names the resource with the server's power and how to read it.
+    path; `power` and `inlet` name the resources with the server's power and inlet temperature, `single`
+    those of them that no page or report brings along. `others` are processors that are no cards,
+    `broken` members that a collection lists and the service does not have.
     """
 
     sessions: str = ""
@@ -48,13 +51,16 @@ class Links(Struct, kw_only=True, omit_defaults=True):
     node: BmcReading
     processors: list[str] = field(default_factory=list)
     memory: list[str] = field(default_factory=list)
-    devices_searched: bool = False
+    others: list[str] = field(default_factory=list)
+    complete: bool = True
     cards: list[CardLinks] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
     sensor_pages: list[str] = field(default_factory=list)
     sensor_meta: dict[str, SensorReading] = field(default_factory=dict)
     power: str = ""
     inlet: str = ""
+    single: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
 
 
 def export(links: Links) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The resources of cards: found, and gathered with what hangs on them. Used by discovery and by polls."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,17 +12,18 @@ from inventory.drivers.bmc.redfish.cards import (
     is_card_device,
     is_card_processor,
     may_be_card_device,
-    path_id,
     path_key,
     same_card,
 )
 from inventory.drivers.bmc.redfish.firmware import KnownCard
 from inventory.drivers.bmc.redfish.links import CardLinks
 from inventory.drivers.bmc.redfish.reader import Reader
-from inventory.drivers.bmc.redfish.resources import Resource, dig, path_of, paths_in, pick, same, words
+from inventory.drivers.bmc.redfish.resources import Resource, dig, name_in, path_of, paths_in, pick, same, words
 from inventory.drivers.bmc.redfish.sensors import is_margin, named_like_margin, related_paths, sensor_reading
+from inventory.drivers.bmc.redfish.slots import fill_slots, slot_number
 
 _MOST_DEVICES = 200
+_ILO_NAME = re.compile(r"XLR8R (\d+)-", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -30,8 +32,8 @@ class FoundCards:
 
     cards: list[CardLinks] = field(default_factory=list)
     resources: dict[str, Resource] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
     complete: bool = True
-    searched_devices: bool = False
 
 
 async def find_cards(
@@ -45,17 +47,22 @@ async def find_cards(
             found.complete = False
             continue
         found.complete &= collection.complete
-        candidates += [entry for entry in collection.members if is_card_processor(entry)]
+        for entry in collection.members:
+            if is_card_processor(entry):
+                candidates.append(entry)
+            else:
+                found.others.append(path_key(entry))
     devices: list[tuple[Resource, list[Resource]]] = []
     if not candidates or any(_needs_device(entry) for entry in candidates):
         devices = await _card_devices(reader, systems=systems, chassis=chassis)
-        found.searched_devices = True
     for entry in candidates:
         _add(found, await _with_details(reader, entry, devices), entry)
     if not candidates:
         for device, functions in devices:
             links = CardLinks(
-                processor=path_of(device), card=card_reading(device, device={}, functions=functions, memory=[])
+                processor=path_of(device),
+                card=card_reading(device, device={}, functions=functions, memory=[]),
+                device=path_of(device),
             )
             _add(found, links, device)
     if not found.cards:
@@ -68,6 +75,7 @@ async def find_cards(
                     chassis=[path_of(entry)],
                 )
                 _add(found, links, entry)
+    await fill_slots(reader, found.cards, chassis)
     return found
 
 
@@ -86,11 +94,7 @@ def known_cards(cards: Sequence[CardLinks]) -> list[KnownCard]:
 def assign_sensors(cards: Sequence[CardLinks], sensors: Mapping[str, Resource]) -> None:
     """Notes on each card which sensors are its temperature, memory temperature, power and energy."""
     for entry in cards:
-        mine = [
-            (path, sensor)
-            for path, sensor in sensors.items()
-            if _belongs(path, sensor, processor=entry.processor, chassis=entry.chassis)
-        ]
+        mine = [(path, sensor) for path, sensor in sensors.items() if _belongs(path, sensor, entry)]
         for path, sensor in sorted(mine):
             quantity = _quantity(sensor)
             if quantity:
@@ -146,13 +150,14 @@ async def _with_details(
         plain = card_reading(processor, device={}, functions=[], memory=[])
         for other, other_functions in devices:
             if same_card(plain, card_reading(other, device={}, functions=other_functions, memory=[])):
-                device, functions = other, other_functions
+                device, functions, device_path = other, other_functions, path_of(other)
                 break
     metrics = [path_of(pick(entry, "Metrics")) for entry in memory]
     summary = path_of(dig(processor, "MemorySummary", "Metrics"))
     return CardLinks(
         processor=path_of(processor),
         card=card_reading(processor, device=device, functions=functions, memory=memory),
+        device=device_path,
         environment=path_of(pick(processor, "EnvironmentMetrics")),
         metrics=path_of(pick(processor, "Metrics")),
         memory=memory_paths,
@@ -188,12 +193,16 @@ async def _functions(reader: Reader, device: Resource) -> list[Resource]:
     return list((await reader.fetch_all(linked, optional=True)).values())
 
 
-def _belongs(path: str, sensor: Resource, *, processor: str, chassis: Sequence[str]) -> bool:
-    related = {same(entry) for entry in related_paths(sensor)}
-    if same(processor) in related:
+def _belongs(path: str, sensor: Resource, entry: CardLinks) -> bool:
+    related = {same(target) for target in related_paths(sensor)}
+    if related & {same(entry.processor), same(entry.device)} - {""}:
         return True
-    own = [same(entry) for entry in chassis]
-    return any(path.startswith(f"{entry}/sensors/") and path_id({"@odata.id": entry}).find("gpu") >= 0 for entry in own)
+    own = [same(chassis) for chassis in entry.chassis if "gpu" in name_in(chassis).lower()]
+    if any(path.startswith(f"{chassis}/sensors/") for chassis in own):
+        return True
+    # iLO says which slot in the name alone: "51.1-XLR8R 14-GPU ASIC".
+    place = _ILO_NAME.search(words(pick(sensor, "Name")))
+    return place is not None and int(place[1]) == slot_number(entry.card.slot)
 
 
 def _quantity(sensor: Resource) -> str:

@@ -1,7 +1,7 @@
 """The short visit: power state, card values and sensors, by the links of an earlier long one."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -10,12 +10,14 @@ from inventory.drivers.bmc.redfish.environment import power_of, read_pages, refr
 from inventory.drivers.bmc.redfish.links import Links
 from inventory.drivers.bmc.redfish.metrics import overlay
 from inventory.drivers.bmc.redfish.reader import Reader
-from inventory.drivers.bmc.redfish.resources import Resource, number, path_of, pick, same, words
+from inventory.drivers.bmc.redfish.resources import Resource, is_absent, moment, path_of, pick, same, words
 from inventory.drivers.bmc.redfish.systems import power_state
 from inventory.drivers.bmc.redfish.values import ValueSource, nested, read_values
-from inventory.observations import BmcReading
+from inventory.observations import BmcReading, PowerState, SensorReading
 from inventory.rules.identity import card_serial, card_uuid, known_text
 from sensaka.kernel.units import plausible
+
+_CLOCK_JITTER = timedelta(minutes=2)
 
 
 class LinksOutdated(Exception):
@@ -24,11 +26,8 @@ class LinksOutdated(Exception):
 
 async def poll(reader: Reader, links: Links) -> BmcReading:
     """One reading in few requests. LinksOutdated when cards or the host have changed since discovery."""
-    single = [path for path in (links.host, links.power) if path]
-    if links.inlet and not _is_polled(same(links.inlet), links):
-        single.append(links.inlet)
     resources, reports, sensors, (members, complete), memory = await asyncio.gather(
-        reader.fetch_all(single),
+        reader.fetch_all(path for path in (links.host, *links.single) if path),
         reader.fetch_all(links.reports, optional=True),
         read_pages(reader, links.sensor_pages),
         _members(reader, links),
@@ -38,44 +37,40 @@ async def poll(reader: Reader, links: Links) -> BmcReading:
     _check(links, host, members, complete=complete)
     reported = overlay(reports.values())
     source = ValueSource(expanded={**sensors.resources, **nested(members), **nested(memory)}, reported=reported)
-    cards = await read_values(reader, links.cards, source)
+    seen = [entry for entry in links.cards if same(entry.processor) in members]
+    cards = await read_values(reader, seen, source)
     readings = {**reported_sensors(links.sensor_meta, reported), **sensors.readings}
     for path, resource in resources.items():
         if path in links.sensor_meta:
             readings[path] = refreshed(links.sensor_meta[path], resource)
     inlet = readings.get(same(links.inlet))
     power = power_of(links.power, resources.get(same(links.power)))
+    power = sensors.power if power is None else power
     return msgspec.structs.replace(
         links.node,
         observed_at=datetime.now(UTC),
         hostname=known_text(words(pick(host, "HostName")))[:200] or links.node.hostname,
-        power_state=power_state(pick(host, "PowerState")),
-        power=power if power is not None else _total(readings.get(same(links.power))),
+        power_state=power_state(pick(host, "PowerState")) if host else PowerState.UNKNOWN,
+        power=power if power is not None else _watts(readings.get(same(links.power))),
         inlet_temperature=plausible(inlet.value, -60, 250) if inlet else None,
-        cards=tuple(cards) if complete else (),
-        cards_known=complete,
+        cards=tuple(cards),
+        cards_known=complete and links.complete and len(seen) == len(links.cards),
         sensors=unnamed_twice(readings.values()),
     )
 
 
-def _total(reading: object) -> float | None:
-    return plausible(number(getattr(reading, "value", None)), 0, 100_000)
-
-
-def _is_polled(path: str, links: Links) -> bool:
-    pages = [same(page) for page in links.sensor_pages]
-    return bool(links.reports) or any(path.startswith(f"{page}/") or path.startswith(f"{page}#") for page in pages)
+def _watts(reading: SensorReading | None) -> float | None:
+    return plausible(reading.value, 0, 100_000) if reading else None
 
 
 async def _members(reader: Reader, links: Links) -> tuple[dict[str, Resource], bool]:
-    """The processors by path: whole where `$expand` works, else only which there are."""
-    if not links.processors:
-        return {}, bool(links.cards)
-    found: dict[str, Resource] = {}
-    complete = True
+    """The resources that are or could be cards by path, {} where only their presence was read."""
     holding = {same(card.processor.rpartition("/")[0]) for card in links.cards}
-    # Where no collection holds a card (they were found elsewhere, or there are none) one answer is enough.
-    wanted = [path for path in links.processors if same(path) in holding] or links.processors[:1]
+    listed = {same(path) for path in links.processors}
+    # Where no collection holds a card (they were found elsewhere, or there are none) all are looked at.
+    wanted = [path for path in links.processors if same(path) in holding] or links.processors
+    found: dict[str, Resource] = {}
+    complete = bool(links.processors or links.cards)
     for path in wanted:
         if links.levels >= 1:
             collection = await reader.members(path, levels=2)
@@ -85,7 +80,9 @@ async def _members(reader: Reader, links: Links) -> tuple[dict[str, Resource], b
             names = await reader.references(path)
             complete &= names is not None
             found |= {same(name): {} for name in names or []}
-    return found, complete
+    elsewhere = [card.processor for card in links.cards if same(card.processor.rpartition("/")[0]) not in listed]
+    apart = await reader.fetch_all(elsewhere)
+    return found | apart, complete and len(apart) == len(elsewhere)
 
 
 async def _memory(reader: Reader, links: Links) -> dict[str, Resource]:
@@ -103,19 +100,26 @@ def _check(links: Links, host: Resource, members: dict[str, Resource], *, comple
     if serial and links.node.system_serial and serial != links.node.system_serial:
         raise LinksOutdated("another server answers at this address")
     # Cards are only ever exchanged with the power off.
-    if words(pick(host, "LastResetTime")) != links.last_reset and host:
+    if _restarted(links, host):
         raise LinksOutdated("the server was restarted")
-    if not complete or not links.processors:
-        return
-    known = {same(card.processor) for card in links.cards if "/processors/" in same(card.processor)}
-    if not known <= members.keys():
+    known = {same(card.processor) for card in links.cards}
+    if complete and not known <= members.keys():
         raise LinksOutdated("a card is gone")
-    for path, resource in members.items():
-        if resource and is_card_processor(resource) and path not in known:
+    for path in members.keys() - known - set(links.others) - set(links.broken):
+        if not members[path] or is_card_processor(members[path]):
             raise LinksOutdated("there is a card more")
     for card in links.cards:
         resource = members.get(same(card.processor), {})
         uuid = card_uuid(words(pick(resource, "UUID")), card.card.vendor)
         told = card_serial(words(pick(resource, "SerialNumber")))
-        if (uuid and uuid != card.card.uuid) or (told and told != card.card.serial):
+        if (uuid and uuid != card.card.uuid) or (told and told != card.card.serial) or is_absent(resource):
             raise LinksOutdated("a card was exchanged")
+
+
+def _restarted(links: Links, host: Resource) -> bool:
+    """Whether the host was off since discovery; small differences are BMCs that count back from now."""
+    then, now = moment(links.last_reset), moment(pick(host, "LastResetTime"))
+    if then is not None and now is not None:
+        return abs(now - then) > _CLOCK_JITTER
+    state = power_state(pick(host, "PowerState"))
+    return state is PowerState.ON and links.node.power_state is not PowerState.ON

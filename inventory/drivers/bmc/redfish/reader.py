@@ -46,10 +46,15 @@ def advertised_levels(root: Resource) -> int:
 
 
 class Reader:
-    """Reads through one login. `levels` is how far `$expand` is trusted; it only falls."""
+    """Reads through one login. `levels` is how far `$expand` is trusted; it only falls.
+
+    `broken` are members (comparable paths) that collections list and the service does not have; known
+    ones are not asked for again.
+    """
 
     def __init__(self, client: RedfishClient, login: Login, failures: FailureList, *, levels: int) -> None:
         self.levels = levels
+        self.broken: set[str] = set()
         self.client = client
         self.failures = failures
         self._login = login
@@ -62,8 +67,7 @@ class Reader:
         try:
             return await self._login.get(path)
         except RedfishError as error:
-            if not (optional and error.status in _MISSING):
-                self.failures.add(error.failure())
+            self._note(error, optional=optional)
             return None
 
     async def fetch_all(self, paths: Iterable[str], *, optional: bool = False) -> dict[str, Resource]:
@@ -72,12 +76,26 @@ class Reader:
         found = await asyncio.gather(*(self.fetch(path, optional=optional) for path in unique.values()))
         return {key: resource for key, resource in zip(unique, found, strict=True) if resource is not None}
 
+    async def _fetch_members(self, paths: list[str]) -> dict[str, Resource]:
+        async def member(path: str) -> Resource | None:
+            try:
+                return await self._login.get(path)
+            except RedfishError as error:
+                self.failures.add(error.failure())
+                if error.status == 404:
+                    self.broken.add(same(path))
+                return None
+
+        found = await asyncio.gather(*map(member, paths))
+        return {same(path): resource for path, resource in zip(paths, found, strict=True) if resource is not None}
+
     async def references(self, path: str, *, optional: bool = False) -> list[str] | None:
         """The paths of a collection's members, without reading them; None when it can't be read."""
         try:
             pages = await self._pages(path)
         except RedfishError as error:
-            return self._missing(error, optional=optional)
+            self._note(error, optional=optional)
+            return None
         return [found for found in map(path_of, pages.entries) if found]
 
     async def members(self, path: str, *, levels: int = 1, optional: bool = False) -> Collection | None:
@@ -92,7 +110,8 @@ class Reader:
                 pages = await self._pages(path, expand=depth)
             except RedfishError as error:
                 if error.status == 404:
-                    return self._missing(error, optional=optional)
+                    self._note(error, optional=optional)
+                    return None
                 self._strike(depth)
             else:
                 # Some members as bare links are broken members; all of them mean that it is not done.
@@ -102,16 +121,17 @@ class Reader:
             try:
                 pages = await self._pages(path)
             except RedfishError as error:
-                return self._missing(error, optional=optional)
+                self._note(error, optional=optional)
+                return None
         return await self._completed(pages)
 
-    def _missing(self, error: RedfishError, *, optional: bool) -> None:
+    def _note(self, error: RedfishError, *, optional: bool) -> None:
         if not (optional and error.status in _MISSING):
             self.failures.add(error.failure())
 
     async def _completed(self, pages: _Pages) -> Collection:
-        wanted = [path_of(entry) for entry in pages.entries if not _is_whole(entry)]
-        fetched = await self.fetch_all(wanted) if wanted else {}
+        links = [path_of(entry) for entry in pages.entries if not _is_whole(entry)]
+        fetched = await self._fetch_members([path for path in links if same(path) not in self.broken])
         result = Collection(complete=pages.complete)
         for entry in pages.entries:
             resource = entry if _is_whole(entry) else fetched.get(same(path_of(entry)))
