@@ -91,6 +91,7 @@ class World:
     partitions: dict[int, Partitioning] = field(default_factory=dict)
     events: set[str] = field(default_factory=set)
     notes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    enrolled_at: float | None = None
     changes: int = 0
 
     def __post_init__(self) -> None:
@@ -293,6 +294,7 @@ class World:
             "partitions": {str(number): asdict(layout) for number, layout in self.partitions.items()},
             "events": sorted(self.events),
             "notes": self.notes,
+            "enrolled_at": self.enrolled_at,
             "sensors": {name: [round(float(v), 3) for v in getattr(self.sensors, name)] for name in KEPT},
         }
 
@@ -320,6 +322,7 @@ class World:
             },
             events=set(stored["events"]),
             notes=stored["notes"],
+            enrolled_at=stored["enrolled_at"],
         )
         for name in KEPT:
             setattr(world.sensors, name, np.array(stored["sensors"][name], dtype=np.float64))

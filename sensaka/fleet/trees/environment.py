@@ -9,15 +9,16 @@ _SUPPLIES = 6
 # An idle fan turns at a third; the cards' heat drives it up to full speed at about 9 kW of a node.
 _FAN_FLOOR, _FAN_SPAN = 33.0, 67.0
 _FULL_NODE_POWER = 9000.0  # W
-_FAN_TOP = 16_500  # rpm
+FAN_TOP = 16_500  # rpm
 
 
-def fan_percent(tree: NodeTree) -> float:
-    """Speed of the chassis fans in percent, 0 when the host is off."""
-    if not tree.powered:
-        return 0.0
-    load = min(1.0, tree.world.node_power(tree.node) / _FULL_NODE_POWER)
-    return round(_FAN_FLOOR + _FAN_SPAN * load, 1)
+def fan_percent(powered: bool, watts: float) -> float:
+    """Speed of the chassis fans in percent by the node's power in W; 0 when the host is off."""
+    return round(_FAN_FLOOR + _FAN_SPAN * min(1.0, watts / _FULL_NODE_POWER), 1) if powered else 0.0
+
+
+def _fan_percent(tree: NodeTree) -> float:
+    return fan_percent(tree.powered, tree.world.node_power(tree.node))
 
 
 def add_old(tree: NodeTree, *, percent_fans: bool, more_temperatures: "Sequence[GetTemperature]" = ()) -> None:
@@ -50,7 +51,7 @@ class GetTemperature:
 
 def _thermal(tree: NodeTree, percent_fans: bool, more: "Sequence[GetTemperature]") -> Resource:
     path = f"{tree.chassis}/Thermal"
-    speed = fan_percent(tree)
+    speed = _fan_percent(tree)
     temperatures: list[Resource] = [
         {
             "@odata.id": f"{path}#/Temperatures/0", "MemberId": "0", "Name": "Inlet Ambient",
@@ -65,7 +66,7 @@ def _thermal(tree: NodeTree, percent_fans: bool, more: "Sequence[GetTemperature]
     fans = [
         {
             "@odata.id": f"{path}#/Fans/{number}", "MemberId": str(number), "Name": f"Fan {number + 1}",
-            "Reading": round(speed) if percent_fans else round(speed / 100 * _FAN_TOP),
+            "Reading": round(speed) if percent_fans else round(speed / 100 * FAN_TOP),
             "ReadingUnits": "Percent" if percent_fans else "RPM", "Status": OK,
         }
         for number in range(_FANS)
@@ -155,8 +156,8 @@ def new_sensor_paths(tree: NodeTree) -> list[str]:
 
 
 def _fan(tree: NodeTree, path: str) -> Resource:
-    speed = fan_percent(tree)
+    speed = _fan_percent(tree)
     return resource(
         path, "Fan.v1_5_0", path.rsplit("/", 1)[-1], Status=OK,
-        SpeedPercent={"Reading": speed, "SpeedRPM": round(speed / 100 * _FAN_TOP)},
+        SpeedPercent={"Reading": speed, "SpeedRPM": round(speed / 100 * FAN_TOP)},
     )  # fmt: skip

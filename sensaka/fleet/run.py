@@ -1,0 +1,307 @@
+"""The whole fleet in one process: world, doors, control address, registration, from start to a clean end."""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sensaka.fleet import ipmi
+from sensaka.fleet.control import Control
+from sensaka.fleet.doors.agents import DELIVERING_THREADS, INTERVAL, SimulatedAgent
+from sensaka.fleet.doors.bmcs import IpmiBmcs, RedfishBmcs, free_port
+from sensaka.fleet.doors.exporters import Exporters
+from sensaka.fleet.doors.real_agent import RealAgent, Relay
+from sensaka.fleet.events import due_events, note_enrolled
+from sensaka.fleet.layout import Door
+from sensaka.fleet.plan import Plan, make_plan
+from sensaka.fleet.product import Product, Refused
+from sensaka.fleet.registration import BmcLogin, Enrolling, Registration
+from sensaka.fleet.wheel import Wheel
+from sensaka.fleet.world import StateError, World, load_world
+
+log = logging.getLogger("sensaka.fleet")
+
+USERNAME = "operator"
+REDFISH_PORT, IPMI_PORT, EXPORTER_PORT = 8443, 6230, 9400
+SAVE_EVERY = 30.0  # s
+SHOW_EVERY = 10.0  # s between two settings of the IPMI sensors
+CLOSING = 4.0  # s for a clean end
+_TOKEN_PATIENCE = 120.0  # s for the operator token's file to appear
+_REGISTER_AGAIN = 30.0  # s
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line gives."""
+
+    server: str
+    token_file: Path
+    state: Path
+    nodes: int
+    seed: int
+
+
+class AlreadyRunning(RuntimeError):
+    """Another fleet uses this state folder."""
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """The state folder for this process alone. Raises AlreadyRunning."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise AlreadyRunning(f"another fleet runs on {folder}") from error
+    finally:
+        os.close(descriptor)
+
+
+def keep(path: Path, made: dict[str, Any]) -> dict[str, Any]:
+    """What was kept in a small private file, or `made`, which is kept from now on."""
+    with contextlib.suppress(OSError, ValueError):
+        kept: dict[str, Any] = json.loads(path.read_text())
+        return kept
+    partial = path.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(made, file)
+    partial.replace(path)
+    return made
+
+
+def bmc_login(folder: Path, plan: Plan) -> BmcLogin:
+    """The log-in and ports of the simulated BMCs: generated and chosen once, then kept. Raises PortError."""
+    path = folder / "bmc.json"
+    by_protocol = {
+        protocol: [node.address for node in plan.nodes if node.protocol == protocol] for protocol in ("redfish", "ipmi")
+    }
+    kept = keep(
+        path,
+        {
+            "password": secrets.token_hex(8),  # IPMI 1.5 takes 16 characters
+            "redfish_port": free_port(by_protocol["redfish"], REDFISH_PORT) if not path.exists() else 0,
+            "ipmi_port": free_port(by_protocol["ipmi"], IPMI_PORT, socket.SOCK_DGRAM) if not path.exists() else 0,
+            "exporter_port": EXPORTER_PORT,
+        },
+    )
+    return BmcLogin(USERNAME, kept["password"], kept["redfish_port"], kept["ipmi_port"])
+
+
+class Fleet:
+    """Everything that runs, put together. Raises StateError, PortError or SimulatorError when a part can't be had."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        folder = options.state
+        missing = ipmi.available()
+        if missing is not None:
+            log.warning("%s; until then the IPMI nodes speak Redfish, and their label says so", missing)
+        plan = make_plan(seed=options.seed, nodes=options.nodes, ipmi=missing is None)
+        self._world_file = folder / "world.json"
+        self.world: World = load_world(plan, self._world_file, time.time())
+        self.login = bmc_login(folder, plan)
+        redfish = [node for node in plan.nodes if node.protocol == "redfish"]
+        over_ipmi = [node for node in plan.nodes if node.protocol == "ipmi"]
+        self.redfish = RedfishBmcs(
+            self.world, redfish, folder / "certificates", port=self.login.redfish_port, username=USERNAME,
+            password=self.login.password,
+        )  # fmt: skip
+        self.ipmi = IpmiBmcs(
+            self.world, over_ipmi, folder / "ipmi", port=self.login.ipmi_port, username=USERNAME,
+            password=self.login.password,
+        )  # fmt: skip
+        paged = [node for node in plan.nodes if node.door is Door.EXPORTER]
+        self.exporters = Exporters(self.world, paged, self._exporter_port(plan))
+        self.agents = [
+            SimulatedAgent(self.world, node, folder / "agents" / node.name, options.server)
+            for node in plan.nodes
+            if node.door is Door.AGENT
+        ]
+        self.real = [
+            RealAgent(self.world, node, folder / "agents" / node.name, Relay(options.server))
+            for node in plan.nodes
+            if node.door is Door.REAL_AGENT
+        ]
+        self.control = Control(self.world, folder, applied=self.apply, summary=self.summary)
+        self.wheel = Wheel()
+        self.stop = asyncio.Event()
+        self._ending = threading.Event()
+        self._pool = ThreadPoolExecutor(DELIVERING_THREADS, thread_name_prefix="deliver")
+        self._applied = -1
+        self._applying = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def _exporter_port(self, plan: Plan) -> int:
+        addresses = [node.exporter_address for node in plan.nodes if node.door is Door.EXPORTER]
+        path = self.options.state / "exporters.json"
+        port = {} if path.exists() else {"port": free_port(addresses, EXPORTER_PORT)}
+        return int(keep(path, port)["port"])
+
+    def summary(self) -> dict[str, Any]:
+        """Numbers for GET /state."""
+        return {
+            "server": self.options.server,
+            "agents": len(self.agents) + len(self.real),
+            "enrolled": sum(agent.enrolled for agent in (*self.agents, *self.real)),
+            "acknowledged_samples": sum(agent.acknowledged.samples for agent in self.agents),
+            "waiting_records": sum(agent.spool.pending for agent in self.agents),
+            "redfish_requests": self.redfish.requests,
+            "cpu_seconds": round(time.process_time(), 2),
+        }
+
+    async def apply(self) -> None:
+        """Bring every door in line with the world."""
+        async with self._applying:
+            self._applied = self.world.changes
+            await self.redfish.apply()
+            await self.exporters.apply()
+            self.ipmi.apply()
+            for agent in self.real:
+                agent.apply(time.monotonic())
+
+    async def start(self) -> None:
+        """Open every door; nobody is told yet."""
+        self.ipmi.start()
+        await self.control.start()
+        ports = keep(self.options.state / "relay.json", {"port": 0})
+        for agent in self.real:
+            await agent.relay.start(int(ports["port"]))
+            agent.source = self.control.source_of(agent.node)
+        await self.apply()
+        self._wind()
+        log.info(
+            "%d nodes with %d cards: %d Redfish BMCs on port %d, %d IPMI BMCs on port %d, %d exporter pages on port %d",
+            len(self.world.plan.nodes), len(self.world.plan.cards),
+            sum(node.protocol == "redfish" for node in self.world.plan.nodes), self.login.redfish_port,
+            sum(node.protocol == "ipmi" for node in self.world.plan.nodes), self.login.ipmi_port,
+            sum(node.door is Door.EXPORTER for node in self.world.plan.nodes), self.exporters.port,
+        )  # fmt: skip
+
+    def _wind(self) -> None:
+        wheel = self.wheel
+        wheel.every(1.0, self._second)
+        wheel.every(SHOW_EVERY, self.ipmi.apply, phase=2.3)
+        wheel.every(SAVE_EVERY, self.save, phase=SAVE_EVERY)
+        for number, agent in enumerate(self.agents):
+            phase = INTERVAL * number / max(1, len(self.agents))
+            wheel.every(INTERVAL, lambda agent=agent: agent.round(self._pool, self._ending), phase=phase)  # type: ignore[misc]
+
+    def _second(self) -> None:
+        self.world.advance(time.time())
+        due_events(self.world)
+        if self.world.changes != self._applied:
+            self._spawn(self.apply())
+        for agent in self.real:
+            agent.apply(time.monotonic())
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def save(self) -> None:
+        """Keep the world and the agents' totals; a full disk is said and tried again."""
+        try:
+            self.world.save(self._world_file)
+            for agent in self.agents:
+                agent.acknowledged.save()
+        except OSError as error:
+            log.error("the state can't be kept: %s", error)
+
+    async def register(self) -> None:
+        """Make the fleet known to the product, again after a refusal, until it is done."""
+        token = await self._operator_token()
+        product = Product(self.options.server, token)
+        agents: list[Enrolling] = [*self.real, *self.agents]
+        try:
+            while True:
+                registration = Registration(
+                    product=product, plan=self.world.plan, agents=agents, exporter_url=self.exporters.url_of,
+                    login=self.login,
+                )  # fmt: skip
+                try:
+                    await registration.run()
+                    break
+                except Refused as refusal:
+                    log.error("the product refused: %s; once more in %d s", refusal, _REGISTER_AGAIN)
+                    await asyncio.sleep(_REGISTER_AGAIN)
+        finally:
+            await product.close()
+        note_enrolled(self.world)
+
+    async def _operator_token(self) -> str:
+        end = time.monotonic() + _TOKEN_PATIENCE
+        while True:
+            with contextlib.suppress(FileNotFoundError):
+                token = self.options.token_file.read_text().strip()
+                if token:
+                    return token
+            if time.monotonic() > end:
+                raise StateError(f"{self.options.token_file} holds no operator token")
+            await asyncio.sleep(0.5)
+
+    async def run(self) -> None:
+        """Until `stop` is set."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop.set)
+        turning: asyncio.Task[Any] | None = None
+        registering: asyncio.Task[Any] | None = None
+        try:
+            await self.start()
+            turning = asyncio.create_task(self.wheel.turn())
+            registering = asyncio.create_task(self.register())
+            stopped = asyncio.create_task(self.stop.wait())
+            await asyncio.wait({turning, stopped, registering}, return_when=asyncio.FIRST_COMPLETED)
+            while not stopped.done():
+                for task in (turning, registering):
+                    if task.done():
+                        task.result()  # raises what ended it
+                await asyncio.wait({turning, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (turning, registering):
+                if task is not None:
+                    task.cancel()
+            await self._close()
+
+    async def _close(self) -> None:
+        self._ending.set()
+        self.save()
+        for agent in self.real:
+            agent.stop()
+        for simulated in self.agents:
+            simulated.client.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSING / 2):
+                for agent in self.real:
+                    await agent.relay.stop()
+                await self.control.stop()
+                await self.exporters.close()
+                await self.redfish.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.ipmi.close()
+        for simulated in self.agents:
+            simulated.close()
+        log.info("the fleet has ended")
+
+
+async def run(options: Options) -> None:
+    """Run a fleet until SIGTERM or SIGINT. Raises AlreadyRunning, StateError, PortError, SimulatorError."""
+    with held(options.state):
+        await Fleet(options).run()
