@@ -40,11 +40,13 @@ class Engine(pyghmi_session.Session):  # type: ignore[misc]
         self.first_digest = digest
         self.statuses: list[int] = []
         self.answered_once = False
+        self.lastpayload: bytearray | None = None
+        self.seqlun = 0
         self.privlevel, self.autopriv = ADMINISTRATOR, True
         self.nameonly = 16  # look the account up by name alone, whatever its privilege
         self.servermode = self.broken = False
         self.logged, self.logontries, self.maxtimeout = 0, 0, 2
-        self.lastpayload = self.onlogpayload = self._customkeepalives = None
+        self.onlogpayload = self._customkeepalives = None
         self.pendingpayloads: collections.deque[object] = collections.deque()
         self.request_entry: list[tuple[int, int, int]] = []
 

@@ -57,26 +57,27 @@ class LogReader:
     entries: list[LogEntry]
 
     async def read(self, since: datetime | None) -> None:
-        """Read entries newer than `since`, oldest first; those without a time always count as new."""
+        """Read entries newer than `since`, oldest first; those without a time always count as new.
+
+        Times have whole seconds. Entries that follow the last one known are new even in its second.
+        """
         info = await self.session.command(_STORAGE, 0x40)
         if len(info) < 3 or not int.from_bytes(info[1:3], "little"):
             return
         identifier, mark = await self._start(since)
-        for _ in range(_MOST_ENTRIES):
-            if identifier == _LAST:
-                return
+        continued, seen = mark is not None, set[bytes]()
+        while identifier != _LAST and len(seen) < _MOST_ENTRIES:
             following, raw = await self._entry(identifier)
-            if raw is None:
-                return
+            if raw is None or raw[:2] in seen:
+                return  # emptied meanwhile, or a chain that turns back on itself
+            seen.add(raw[:2])
             if mark is None or raw != mark:
                 entry = self.decode(raw)
-                if since is None or entry.logged_at is None or entry.logged_at > since:
+                at = entry.logged_at
+                if since is None or at is None or at > since or (continued and at == since):
                     self.entries.append(entry)
             self.memory.log_mark = (identifier, raw)
-            mark = None
-            if following == identifier:
-                return
-            identifier = following
+            identifier, mark = following, None
 
     async def _start(self, since: datetime | None) -> tuple[int, bytes | None]:
         """Where to begin: at the last entry read before, if it still stands and is not newer than `since`."""

@@ -66,7 +66,7 @@ class Session(asyncio.DatagramProtocol):
     @property
     def digest(self) -> int:
         """The digest that this BMC speaks (1 or 256), to start with next time."""
-        return cast(int, self._engine.attemptedhash)
+        return self._engine.attemptedhash
 
     async def command(
         self,
@@ -161,7 +161,8 @@ class Session(asyncio.DatagramProtocol):
     ) -> dict[str, object]:
         if self._transport is None or self._transport.is_closing():
             raise NoAnswer(FailureKind.UNREACHABLE, "the session is closed")
-        answer = self._answer = self._loop.create_future()
+        answer: asyncio.Future[dict[str, object]] = self._loop.create_future()
+        self._answer = answer
         self._engine.request(netfn, command, data, lun, self._answered)
         for seconds in patience:
             done, _ = await asyncio.wait((answer,), timeout=seconds)

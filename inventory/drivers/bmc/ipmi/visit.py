@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from inventory.drivers.bmc.ipmi.errors import ABSENT, NOT_NOW, BadAnswer, CommandRefused, IpmiError
 from inventory.drivers.bmc.ipmi.identity import SIMULATED, VENDORS, read_guid, read_name, read_product
 from inventory.drivers.bmc.ipmi.memory import RECORDS, Records, RecordsKey, Remembered
@@ -73,13 +75,14 @@ class Visit:
         readings = tuple(reading for _, reading in self.pairs)
         identity = self.memory.identity if self.reached else {}
         bmc_firmware = (FirmwareReading(component="BMC", version=self.firmware),) if self.firmware else ()
-        return BmcReading(
+        reading = BmcReading(
             observed_at=self.observed_at, reached=self.reached, vendor=self.vendor, bmc_firmware=self.firmware,
             power_state=self.power_state, power=self.power if self.power is not None else node_power(readings),
             inlet_temperature=inlet_temperature(self.pairs), sensors=readings, firmware=bmc_firmware,
             failures=tuple(self.failures), requests=requests, peak_concurrency=1 if requests else 0,
-            elapsed=elapsed, simulated=self.reached and self.memory.simulated, cards_known=False, **identity,
+            elapsed=elapsed, simulated=self.reached and self.memory.simulated, cards_known=False,
         )  # fmt: skip
+        return replace(reading, **identity)
 
     async def _attempt(self, step: str, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Run one step; a refusal or a bad answer is noted and the visit goes on. Silence ends it."""
