@@ -15,9 +15,9 @@ class Matches:
     `unmatched` are observed cards whose known one can't be told; `superseded` the reverse."""
 
     pairs: dict[int, KnownCard] = field(default_factory=dict)
-    doubles: dict[int, KnownCard] = field(default_factory=dict)
+    doubles: dict[int, list[KnownCard]] = field(default_factory=dict)
     unmatched: list[int] = field(default_factory=list)
-    superseded: list[KnownCard] = field(default_factory=list)
+    superseded: dict[int, KnownCard] = field(default_factory=dict)
 
 
 def match(look: Look, known: Sequence[KnownCard]) -> Matches:
@@ -40,17 +40,19 @@ class _Matcher:
     def run(self) -> Matches:
         self._by(self.known, self._same_uuid)
         self._by(self.known, self._same_serial)
-        self._by([card for card in self.here if card.state != "retired"], self._same_pci_address)
-        self._by([card for card in self.here if card.stands], self._same_slot_before)
-        self._by_position()
-        self._last_one_left()
+        # One that stands there comes before one that used to.
+        in_use = sorted((card for card in self.here if card.state != "retired"), key=lambda card: not card.stands)
+        self._by(in_use, self._same_pci_address)
+        self._by([card for card in self.here if card.stands], self._same_place_before)
         self._doubles()
+        self._by_position()
+        self._only_choice()
         self._set_aside()
         return self.matches
 
     def _open(self) -> Iterator[tuple[int, ObservedCard]]:
         for index, card in enumerate(self.look.cards):
-            if index not in self.matches.pairs:
+            if index not in self.matches.pairs and not card.identity.says_nothing():
                 yield index, card
 
     def _free(self, cards: Sequence[KnownCard]) -> list[KnownCard]:
@@ -79,14 +81,15 @@ class _Matcher:
         address = observed.identity.pci_address
         return bool(address) and address == card.identity.pci_address
 
-    def _same_slot_before(self, observed: ObservedCard, card: KnownCard) -> bool:
-        """For sources that know neither UUID nor serial: the slot in which this collector saw it last."""
-        slot = observed.identity.slot
-        if not slot or observed.identity.uuid or observed.identity.serial or observed.identity.pci_address:
+    def _same_place_before(self, observed: ObservedCard, card: KnownCard) -> bool:
+        """For sources that know neither UUID nor a serial of its own: the place in which this collector saw it last."""
+        said = observed.identity
+        if said.uuid or (said.serial and serial_key(said.serial) not in self.shared):
             return False
         return any(
-            seen.collector == self.look.collector and seen.node == self.look.node and seen.slot == slot
+            (said.slot and seen.slot == said.slot) or (said.pci_address and seen.pci_address == said.pci_address)
             for seen in card.sightings
+            if seen.collector == self.look.collector and seen.node == self.look.node
         )
 
     def _strangers(self) -> list[KnownCard]:
@@ -100,15 +103,23 @@ class _Matcher:
         ]
 
     def _could_be(self, observed: ObservedCard, card: KnownCard) -> bool:
-        if observed.vendor and card.vendor and observed.vendor.lower() != card.vendor.lower():
-            return False
-        return not observed.identity.contradicts(card.identity)
+        """Whether nothing speaks against it: no identifier that both have, or it would have matched."""
+        vendors = {observed.vendor.lower(), card.vendor.lower()} - {""}
+        return len(vendors) < 2 and not _comparable(observed.identity, card.identity)
+
+    def _possible(self) -> list[tuple[int, KnownCard]]:
+        strangers = self._strangers()
+        return [
+            (index, card) for index, observed in self._open() for card in strangers if self._could_be(observed, card)
+        ]
 
     def _by_position(self) -> None:
-        strangers = {card.id: card for card in self._strangers() if card.identity.slot}
+        possible = self._possible()
+        slots = {index: self.look.cards[index].identity.slot for index, _ in possible}
+        strangers = {card.id: card for _, card in possible if card.identity.slot}
         joined = join_positions(
             {key: card.identity.slot for key, card in strangers.items()},
-            {index: card.identity.slot for index, card in self._open() if card.identity.slot},
+            {index: slot for index, slot in slots.items() if slot},
         )
         pairs = [(index, strangers[key]) for index, key in joined.items()]
         # One contradiction shows that the numberings do not fit after all.
@@ -116,10 +127,12 @@ class _Matcher:
             for index, card in pairs:
                 self._pair(index, card)
 
-    def _last_one_left(self) -> None:
-        left, strangers = list(self._open()), self._strangers()
-        if len(left) == 1 and len(strangers) == 1 and self._could_be(left[0][1], strangers[0]):
-            self._pair(left[0][0], strangers[0])
+    def _only_choice(self) -> None:
+        """Pairs what can only be each other."""
+        possible = self._possible()
+        for index, card in possible:
+            if sum(one == index for one, _ in possible) == sum(other.id == card.id for _, other in possible) == 1:
+                self._pair(index, card)
 
     def _doubles(self) -> None:
         """Records that a BMC made of a card whose UUID was known elsewhere in the tree."""
@@ -130,22 +143,26 @@ class _Matcher:
                     other.node == self.look.node and self._same_pci_address(self.look.cards[index], other)
                 )
                 if same and other.state != "retired" and not _differ(observed, card.identity, other.identity):
-                    self.matches.doubles[index] = other
+                    self.matches.doubles.setdefault(index, []).append(other)
                     self.taken.add(other.id)
-                    break
 
     def _set_aside(self) -> None:
-        """Where nothing is comparable, a stranger stands for an observed card: count it once, not twice."""
-        strangers = self._strangers()
-        for index, observed in list(self._open()):
-            for card in strangers:
-                if self._could_be(observed, card) and not _comparable(observed.identity, card.identity):
-                    strangers.remove(card)
-                    if self.look.in_band:
-                        self.matches.superseded.append(card)
-                    else:
-                        self.matches.unmatched.append(index)
-                    break
+        """Where nothing is comparable, a stranger stands for an observed card: count it once, not twice.
+
+        The list of the operating system replaces records that only a BMC made; cards that only a
+        BMC lists wait until they can be told.
+        """
+        possible = self._possible()
+        if not self.look.in_band:
+            self.matches.unmatched += sorted({index for index, _ in possible})
+            return
+        used: set[int] = set()
+        closed: set[UUID] = set()
+        for index, card in possible:
+            if index not in used and card.id not in closed:
+                used.add(index)
+                closed.add(card.id)
+                self.matches.superseded[index] = card
 
 
 def _comparable(one: CardIdentity, other: CardIdentity) -> bool:

@@ -34,17 +34,40 @@ from inventory.rules.changes import (
     Supersede,
     Vanish,
 )
-from inventory.rules.identity import serial_key, uuid_key
+from inventory.rules.identity import CardIdentity, serial_key, shared_serials, uuid_key
 from inventory.rules.matching import Matches, match
 
 
 def reconcile(look: Look, known: Sequence[KnownCard]) -> Plan:
     """The plan for one look. `known` must hold every card of the node and every card elsewhere that
     has a UUID or serial of the look."""
+    look = _without_repeats(look)
     matches = match(look, known)
     if look.last_at is not None and look.at < look.last_at:
         return _history_only(look, matches)
     return _Reconciler(look, known, matches).run()
+
+
+def _without_repeats(look: Look) -> Look:
+    """A reading that lists one UUID or PCI address twice means it once; a board's serial names no card."""
+    shared = shared_serials(card.identity.serial for card in look.cards)
+    uuids: set[str] = set()
+    addresses: set[str] = set()
+    cards: list[ObservedCard] = []
+    for card in look.cards:
+        identity = card.identity
+        if identity.uuid and uuid_key(identity.uuid) in uuids:
+            identity = CardIdentity()
+        elif identity.pci_address and identity.pci_address in addresses:
+            identity = replace(identity, pci_address="")
+        if not identity.uuid and serial_key(identity.serial) in shared:
+            identity = replace(identity, serial="")
+        if look.in_band and not (identity.uuid or identity.serial or identity.pci_address):
+            identity = CardIdentity()  # a slot alone can't be told from another card's at the next boot
+        uuids.add(uuid_key(identity.uuid))
+        addresses.add(identity.pci_address)
+        cards.append(card if identity is card.identity else replace(card, identity=identity))
+    return replace(look, cards=tuple(cards))
 
 
 def _history_only(look: Look, matches: Matches) -> Plan:
@@ -70,8 +93,8 @@ class _Reconciler:
         self.seen: dict[int, UUID] = {}
         # Where each card stands after this look, as far as it stands here: no two at one PCI address.
         self.places: dict[UUID | int, Place] = {}
-        self.gone: set[UUID] = {card.id for card in matches.superseded}
-        self.gone |= {card.id for card in matches.doubles.values()}
+        self.gone: set[UUID] = {card.id for card in matches.superseded.values()}
+        self.gone |= {card.id for doubles in matches.doubles.values() for card in doubles}
 
     def run(self) -> Plan:
         for index, card in sorted(self.matches.pairs.items()):
@@ -81,8 +104,10 @@ class _Reconciler:
             if index not in self.matches.pairs and index not in self.matches.unmatched:
                 self._new_card(index, observed)
         self._vanished()
-        self.changes += [Supersede(card.id) for card in self.matches.superseded]
-        changes = [*self._one_card_an_address(), *self._slices()]
+        changes = self._one_card_an_address()
+        appeared = {change.index for change in changes if isinstance(change, Appear)}
+        changes += [Supersede(card.id) for index, card in self.matches.superseded.items() if index in appeared]
+        changes += self._slices()
         return Plan(seen=self.seen, changes=tuple(changes), unmatched=tuple(self.matches.unmatched))
 
     # -- one card -----------------------------------------------------------------------------------------------------
@@ -146,22 +171,15 @@ class _Reconciler:
         return False
 
     def _identify(self, index: int, observed: ObservedCard, card: KnownCard) -> None:
-        other = self.matches.doubles.get(index)
-        if other is not None:
-            self.changes.append(Join(card.id, other.id))
+        doubles = self.matches.doubles.get(index, [])
+        self.changes += [Join(card.id, other.id) for other in doubles]
         uuid, serial = observed.identity.uuid, observed.identity.serial
-        if serial_key(serial) in self._shared_here():
-            serial = serial if not card.identity.uuid and not uuid else ""
-        if other is not None:
+        for other in doubles:
             serial = serial or other.identity.serial
         uuid_gain = uuid if uuid and _better_uuid(uuid, card.identity.uuid) else ""
         serial_gain = serial if serial and not card.identity.serial else ""
         if uuid_gain or serial_gain:
             self.changes.append(Identify(card.id, uuid_gain, serial_gain))
-
-    def _shared_here(self) -> set[str]:
-        keys = [serial_key(card.identity.serial) for card in self.look.cards if card.identity.serial]
-        return {key for key in keys if keys.count(key) > 1}
 
     def _stays(self, index: int, observed: ObservedCard, card: KnownCard) -> None:
         before = Place(self.look.node, card.identity.slot, card.identity.pci_address)
@@ -181,6 +199,8 @@ class _Reconciler:
         rank = PRECEDENCE[self.look.source]
         others = [seen for seen in card.sightings if seen.node == self.look.node and seen is not mine]
         place, moved = before, False
+        if any(seen.at > self.look.at for seen in card.sightings if seen.node == self.look.node):
+            return Place(before.node, before.slot or said.slot, before.pci_address or said.pci_address), False
         if said.slot and said.slot != before.slot:
             senior = [seen for seen in others if seen.slot and PRECEDENCE[seen.source] < rank]
             same_rank = [seen for seen in others if seen.slot and PRECEDENCE[seen.source] == rank]
@@ -234,7 +254,7 @@ class _Reconciler:
 
     def _new_card(self, index: int, observed: ObservedCard) -> None:
         identity = observed.identity
-        if identity.says_nothing() or (self.look.in_band and not _names_itself(observed)):
+        if identity.says_nothing():
             return
         place = _place(self.look, observed)
         self._settle(index, place)
@@ -269,8 +289,6 @@ class _Reconciler:
                 self.changes.append(Vanish(card.id, place, taker))
                 if card.conflict:
                     self.changes.append(ConflictEnd(card.id))
-            else:
-                self.places.setdefault(card.id, Place(self.look.node, "", card.identity.pci_address))
 
     def _may_vanish(self, card: KnownCard, replaced: bool) -> bool:
         look = self.look
@@ -278,6 +296,9 @@ class _Reconciler:
         later = [seen for seen in card.sightings if seen.at > look.at]
         if card.state_since > look.at or any(PRECEDENCE[seen.source] <= rank for seen in later):
             return False
+        here = [seen.at for seen in card.sightings if seen.node == look.node]
+        if here and min(here) > look.at:
+            return False  # it came after this reading
         if self._is_named_lost(card) and not replaced:
             return False
         if rank and any(
@@ -309,34 +330,56 @@ class _Reconciler:
         return None
 
     def _one_card_an_address(self) -> list[Change]:
-        """Takes a PCI address away from later claims when two cards would stand at it."""
+        """Takes a PCI address away from the weaker claim when two cards would stand at it.
+
+        Cards that stay unseen keep theirs (this source may not remove them), then come those that
+        this look saw at the address, last those that only kept it from earlier readings.
+        """
+        gone = self.gone | {change.card for change in self.changes if isinstance(change, Vanish)}
+        for card in self.here:
+            if card.stands and card.id not in gone:
+                self.places.setdefault(card.id, Place(self.look.node, card.identity.slot, card.identity.pci_address))
         owner: dict[str, UUID | int] = {}
-        # Cards that stay unseen keep theirs; they are here because this source may not remove them.
-        unseen = [key for key in self.places if not isinstance(key, int) and key not in self.seen.values()]
-        for key in [*unseen, *(key for key in self.places if key not in unseen)]:
+        for key in sorted(self.places, key=self._claim):
             owner.setdefault(self.places[key].pci_address, key)
+        for key, place in self.places.items():
+            if place.pci_address and owner[place.pci_address] != key:
+                self.places[key] = replace(place, pci_address="")
+        told = [change for change in map(self._with_final_place, self.changes) if change is not None]
+        placed = {change.card for change in told if isinstance(change, Move | Relocate | Return)}
+        for card in self.here:
+            final = self.places.get(card.id)
+            if final is not None and card.stands and card.id not in placed and final != card.place():
+                told.append(Relocate(card.id, final))
+        return told
 
-        def cleared(key: UUID | int, place: Place) -> Place:
-            taken = place.pci_address and owner.get(place.pci_address, key) != key
-            return replace(place, pci_address="") if taken else place
+    def _claim(self, key: UUID | int) -> int:
+        saw = {known: index for index, known in self.seen.items()}
+        index = key if isinstance(key, int) else saw.get(key)
+        if index is None:
+            return 0
+        said = self.look.cards[index].identity.pci_address
+        if said and said != self.places[key].pci_address:
+            return 0  # a source that is trusted more holds it there
+        return 1 if said else 2
 
-        result: list[Change] = []
-        for change in self.changes:
-            if isinstance(change, Appear):
-                place = cleared(change.index, change.place)
-                identity = replace(change.identity, pci_address=place.pci_address)
-                change = replace(change, place=place, identity=identity)
-            elif isinstance(change, Move):
-                change = replace(change, after=cleared(change.card, change.after))
-                if change.after == change.before:
-                    continue
-            elif isinstance(change, Relocate | Return):
-                place = cleared(change.card, change.place)
-                if isinstance(change, Relocate) and self._stands_at(change.card) == place:
-                    continue
-                change = replace(change, place=place)
-            result.append(change)
-        return result
+    def _with_final_place(self, change: Change) -> Change | None:
+        """The change with the place that is left to its card; None when nothing of it is left."""
+        if isinstance(change, Appear):
+            place = self.places[change.index]
+            identity = replace(change.identity, pci_address=place.pci_address)
+            if identity.says_nothing():
+                del self.places[change.index]
+                return None
+            return replace(change, place=place, identity=identity)
+        if isinstance(change, Move):
+            after = self.places[change.card]
+            return None if after == change.before else replace(change, after=after)
+        if isinstance(change, Relocate | Return):
+            place = self.places[change.card]
+            unchanged = isinstance(change, Relocate) and self._stands_at(change.card) == place
+            return None if unchanged else replace(change, place=place)
+        return change
 
     def _stands_at(self, card: UUID) -> Place | None:
         return next((known.place() for known in self.here if known.id == card), None)
@@ -347,20 +390,23 @@ class _Reconciler:
             if observed.slices is None or observed.lost or not self.look.in_band or index in self.matches.unmatched:
                 continue
             known = self.matches.pairs.get(index)
-            if known is not None and (known.id not in self.places or self._slices_belong_to_senior(known)):
+            if (known.id if known else index) not in self.places or (known and index not in self.seen):
+                continue  # it is not taken to be here
+            if known is not None and self._slices_belong_to_senior(known):
                 continue
             open_before = {one.uuid: one for one in known.slices} if known else {}
-            listed = {one.uuid for one in observed.slices}
+            first: dict[str, int] = {}
             for position, one in enumerate(observed.slices):
-                before = open_before.get(one.uuid)
+                first.setdefault(one.uuid, position)
+            for uuid, position in first.items():
+                one, before = observed.slices[position], open_before.get(uuid)
                 if before is not None and (before.profile, before.instance_id) == (one.profile, one.instance_id):
                     continue
                 if before is not None and known is not None:
                     changes.append(CloseSlice(known.id, before.id))
-                if one.uuid not in {other.uuid for other in observed.slices[:position]}:
-                    changes.append(OpenSlice(index, position))
+                changes.append(OpenSlice(index, position))
             if known is not None:
-                changes += [CloseSlice(known.id, one.id) for key, one in open_before.items() if key not in listed]
+                changes += [CloseSlice(known.id, one.id) for uuid, one in open_before.items() if uuid not in first]
         return changes
 
     def _slices_belong_to_senior(self, card: KnownCard) -> bool:
@@ -369,11 +415,6 @@ class _Reconciler:
             PRECEDENCE[seen.source] < rank and seen.node == self.look.node and self.look.fresh(seen.at)
             for seen in card.sightings
         )
-
-
-def _names_itself(observed: ObservedCard) -> bool:
-    """In-band, a card that is known only by its slot can't be told from a new one at the next boot."""
-    return bool(observed.identity.uuid or observed.identity.serial or observed.identity.pci_address)
 
 
 def _better_uuid(new: str, old: str) -> bool:
