@@ -199,8 +199,7 @@ def _slot(resource: Resource, device: Resource) -> str:
         match = _DELL_SLOT.match(words(pick(part, "Id")))
         if match:
             return f"Slot {match[1]}"
-    own = words(pick(resource, "Id"))
-    return own if not own.isdigit() else ""
+    return ""
 
 
 def _address(functions: Iterable[Resource], device: Resource) -> str:

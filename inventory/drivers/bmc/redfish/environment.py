@@ -75,7 +75,7 @@ async def _of_chassis(reader: Reader, chassis: Resource) -> SensorSet:
     found = SensorSet()
     collection = path_of(pick(chassis, "Sensors"))
     thermal, power = path_of(pick(chassis, "Thermal")), path_of(pick(chassis, "Power"))
-    if collection and (reader.levels or not (thermal or power)):
+    if collection and (reader.levels or not thermal):
         members = await reader.members(collection, optional=True)
         if members is not None:
             found.add_resources(members.members[:_MOST_SINGLE_SENSORS])
@@ -91,7 +91,7 @@ async def read_old(reader: Reader, paths: Sequence[str]) -> SensorSet:
     found = SensorSet()
     for key, resource in (await reader.fetch_all(paths, optional=True)).items():
         pairs = list(old_power(resource) if key.endswith("/power") else old_temperatures(resource))
-        found.readings |= {same(path) or f"{key}#{number}": reading for number, (path, reading) in enumerate(pairs)}
+        found.readings |= {f"{key}#{place}": reading for place, reading in pairs}
         found.pages.append(next(path for path in paths if same(path) == key))
         found.power = consumed_power(resource) if key.endswith("/power") else found.power
     return found

@@ -21,6 +21,7 @@ from inventory.drivers.bmc.redfish.reader import Reader
 from inventory.drivers.bmc.redfish.resources import Resource, dig, name_in, path_of, paths_in, pick, same, words
 from inventory.drivers.bmc.redfish.sensors import is_margin, named_like_margin, related_paths, sensor_reading
 from inventory.drivers.bmc.redfish.slots import fill_slots, slot_number
+from inventory.observations import CardReading
 
 _MOST_DEVICES = 200
 _ILO_NAME = re.compile(r"XLR8R (\d+)-", re.IGNORECASE)
@@ -61,7 +62,7 @@ async def find_cards(
         for device, functions in devices:
             links = CardLinks(
                 processor=path_of(device),
-                card=card_reading(device, device={}, functions=functions, memory=[]),
+                card=card_reading(device, device=device, functions=functions, memory=[]),
                 device=path_of(device),
             )
             _add(found, links, device)
@@ -76,6 +77,9 @@ async def find_cards(
                 )
                 _add(found, links, entry)
     await fill_slots(reader, found.cards, chassis)
+    nameless = [entry for entry in found.cards if not _has_identity(entry.card)]
+    found.cards = [entry for entry in found.cards if entry not in nameless]
+    found.complete &= not nameless
     return found
 
 
@@ -116,11 +120,12 @@ def _needs_device(processor: Resource) -> bool:
     return not linked and not words(pick(processor, "FirmwareVersion"))
 
 
+def _has_identity(card: CardReading) -> bool:
+    return bool(card.uuid or card.serial or card.pci_address or card.slot)
+
+
 def _add(found: FoundCards, links: CardLinks, resource: Resource) -> None:
     card = links.card
-    if not (card.uuid or card.serial or card.pci_address or card.slot):
-        found.complete = False
-        return
     for known in found.cards:
         if known.processor == links.processor or (same_card(known.card, card) and not _both_here(known, links)):
             return

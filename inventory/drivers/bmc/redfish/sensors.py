@@ -16,7 +16,6 @@ from inventory.drivers.bmc.redfish.resources import (
     is_silent,
     name_in,
     number,
-    path_of,
     paths_in,
     pick,
     state_of,
@@ -154,35 +153,34 @@ def related_paths(sensor: Resource) -> list[str]:
 
 
 def old_temperatures(thermal: Resource) -> Iterator[tuple[str, SensorReading]]:
-    """The sensors of a Thermal resource with their paths: temperatures, and fans in RPM or percent."""
-    for entry in entries_in(pick(thermal, "Temperatures")):
+    """The sensors of a Thermal resource with their place in it: temperatures, and fans in RPM or percent."""
+    for number, entry in enumerate(entries_in(pick(thermal, "Temperatures"))):
         reading = _old(entry, kind="temperature", unit="C", value=pick(entry, "ReadingCelsius"))
         if reading is not None:
-            yield path_of(entry), reading
-    for entry in entries_in(pick(thermal, "Fans")):
-        unit = words(pick(entry, "ReadingUnits"))
-        percent = unit.lower() == "percent"
-        value = pick(entry, "Reading") if pick(entry, "Reading") is not None else pick(entry, "CurrentReading")
+            yield f"temperatures/{number}", reading
+    for number, entry in enumerate(entries_in(pick(thermal, "Fans"))):
+        percent = words(pick(entry, "ReadingUnits")).lower() == "percent"
+        value = _either(entry, "Reading", "CurrentReading")
         reading = _old(entry, kind="percent" if percent else "fan", unit="%" if percent else "RPM", value=value)
         if reading is not None:
-            yield path_of(entry), reading
+            yield f"fans/{number}", reading
 
 
 def old_power(power: Resource) -> Iterator[tuple[str, SensorReading]]:
-    """The voltages and supplies of a Power resource with their paths."""
-    for entry in entries_in(pick(power, "Voltages")):
+    """The voltages and supplies of a Power resource with their place in it."""
+    for number, entry in enumerate(entries_in(pick(power, "Voltages"))):
         reading = _old(entry, kind="voltage", unit="V", value=pick(entry, "ReadingVolts"))
         if reading is not None:
-            yield path_of(entry), reading
-    for entry in entries_in(pick(power, "PowerSupplies")):
-        value = (
-            pick(entry, "PowerInputWatts")
-            if pick(entry, "PowerInputWatts") is not None
-            else pick(entry, "LastPowerOutputWatts")
-        )
+            yield f"voltages/{number}", reading
+    for number, entry in enumerate(entries_in(pick(power, "PowerSupplies"))):
+        value = _either(entry, "PowerInputWatts", "LastPowerOutputWatts")
         reading = _old(entry, kind="power", unit="W", value=value)
         if reading is not None:
-            yield path_of(entry), reading
+            yield f"powersupplies/{number}", reading
+
+
+def _either(entry: Resource, *names: str) -> object:
+    return next((value for value in (pick(entry, name) for name in names) if value is not None), None)
 
 
 def consumed_power(power: Resource) -> float | None:

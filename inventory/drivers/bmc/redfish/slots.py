@@ -35,6 +35,10 @@ async def fill_slots(reader: Reader, cards: Sequence[CardLinks], chassis: Sequen
     if homeless:
         await _from_slot_lists(reader, homeless, chassis)
         await _from_ilo_devices(reader, [entry for entry in homeless if not entry.card.slot], chassis)
+    for entry in homeless:
+        own = name_in(entry.processor)
+        if not entry.card.slot and not own.isdigit():
+            _place(entry, own)  # better than nothing: within one BMC it stays the same place
     labels = Counter(entry.card.slot for entry in cards)
     for entry in cards:
         if entry.card.slot and labels[entry.card.slot] > 1:
