@@ -17,14 +17,17 @@ STATE = Path("/var/lib/sensaka-agent")
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What agent.toml may hold. `spool_bytes` bounds the spool; `proc` is where the host's /proc is seen.
+    """What agent.toml may hold.
 
+    `interval` and `timeout` (of a connection and of each answer) are in seconds, `spool_bytes` bounds the spool on
+    disk, `proc` is where the host's /proc is seen.
     `system_serial` and `system_uuid` are what `enrol` read as root, for an agent that then runs as somebody else.
     """
 
     server: str = ""
     ca_file: str = ""
     interval: Annotated[int, Meta(ge=1, le=3600)] = 10
+    timeout: Annotated[float, Meta(ge=0.1, le=300)] = 15.0
     source: str = "local"
     spool_bytes: Annotated[int, Meta(ge=64 * 1024)] = LIMIT
     proc: str = "/proc"

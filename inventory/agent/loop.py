@@ -77,7 +77,7 @@ class AgentLoop:
         self.stop = threading.Event()
         self._config, self._state = config, state
         self._tell = Teller(log, self.clock)
-        self.client = Client(config.server, ca_file=config.ca_file)
+        self.client = Client(config.server, ca_file=config.ca_file, timeout=config.timeout)
         place = Place(config.known(read_identity()), ProcessTable(Path(config.proc)))
         self._reader = NodeReader(open_sources or opener(config.source), place, self.clock)
         self.spool = Spool(state.spool, limit=config.spool_bytes)

@@ -3,6 +3,8 @@
 import gzip
 import http.server
 import json
+import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -96,6 +98,7 @@ class Memory:
         self.taken: list[tuple[str, dict[str, Any]]] = []
         self.requests = 0
         self.tokens: set[str] = set()
+        self.resets = 0  # so many next posts are cut by a reset in the middle of their body
         # decides before anything is taken: None takes it, a reply refuses, an exception cuts the line
         self.judge: Callable[[str, dict[str, Any]], Reply | None] = lambda kind, body: None
         # called after it was taken and before the answer: an exception cuts the line there
@@ -118,9 +121,17 @@ class CutLine(Exception):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = 64 * 1024
     memory: Memory
 
     def do_POST(self) -> None:
+        with self.memory.lock:
+            resets = self.memory.resets
+            self.memory.resets = max(0, resets - 1)
+        if resets:
+            self._reset()
+            return
         raw = self.rfile.read(int(self.headers["Content-Length"]))
         if self.headers.get("Content-Encoding") == "gzip":
             raw = gzip.decompress(raw)
@@ -142,11 +153,20 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         self._answer(*reply)
 
+    def _reset(self) -> None:
+        """Resets the connection when a part of the body was read."""
+        self.rfile.read(20)
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
+
     def _answer(self, status: int, body: dict[str, Any]) -> None:
         encoded = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json" if status < 300 else "application/problem+json")
         self.send_header("Content-Length", str(len(encoded)))
+        if status == 503:
+            self.send_header("Retry-After", "1")
         self.end_headers()
         self.wfile.write(encoded)
 
