@@ -181,10 +181,13 @@ class IpmiSimulator:
         running = self._of(name)
         if sensor not in running.values:
             raise SimulatorError(f"{name} has no numeric sensor {sensor!r}")
-        changed = running.sensors[sensor].raw(value) != running.sensors[sensor].raw(running.values[sensor])
-        running.values[sensor] = value
-        if changed:
-            self._apply(running, sensor)
+        before, running.values[sensor] = running.values[sensor], value
+        if running.sensors[sensor].raw(value) != running.sensors[sensor].raw(before):
+            try:
+                self._apply(running, sensor)
+            except SimulatorError:
+                running.values[sensor] = before  # not told, so the next call tries again
+                raise
 
     def set_supply(self, name: str, number: int, *, failed: bool) -> None:
         """Let a power supply fail or recover, with its event."""

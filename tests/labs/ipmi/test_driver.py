@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -267,6 +271,36 @@ def test_two_threads_poll_at_the_same_time(many: list[tuple[str, int]]) -> None:
     for thread in threads:
         thread.join(60)
     assert results == [True] * 32
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sensaka.fleet.ipmi import IpmiSimulator, SimulatedBmc
+bmc = SimulatedBmc("orphan", sys.argv[2], "S", "00112233-4455-6677-8899-aabbccddeeff")
+IpmiSimulator(Path(sys.argv[1]), [bmc], port=int(sys.argv[3]), username="u", password="p").start()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_kernel_ends_the_simulator_with_its_parent(tmp_path: Path) -> None:
+    """kill -9 of the fleet leaves no process: the port can be bound again."""
+    require_simulator()
+    address, port = "127.78.202.1", free_port()
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(tmp_path / "run"), address, str(port)], check=False, timeout=60
+    )
+    assert killed.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 15
+    while True:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind((address, port))
+            except OSError:
+                assert time.monotonic() < deadline, "the simulator outlives its parent"
+                time.sleep(0.05)
+            else:
+                return
 
 
 def test_the_simulator_leaves_nothing_behind(tmp_path: Path) -> None:
