@@ -5,6 +5,7 @@ the very next read. The kernel ends the processes with their parent, and so does
 standard input: no orphan stays.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -313,12 +314,17 @@ class IpmiSimulator:
 
 
 def _run_folder(asked: Path) -> Path:
-    resolved = asked.resolve()
-    if _WORD.fullmatch(str(resolved)):
-        shutil.rmtree(resolved, ignore_errors=True)
-        resolved.mkdir(mode=0o700, parents=True)
-        return resolved
-    return Path(tempfile.mkdtemp(prefix="sensaka-ipmi-"))
+    """The folder itself, or one of fixed name in the temporary folder, so that a killed run leaves one at most."""
+    folder = asked.resolve()
+    if not _WORD.fullmatch(str(folder)):
+        name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+        folder = Path(tempfile.gettempdir()) / f"sensaka-ipmi-{os.geteuid()}-{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        raise SimulatorError(f"{folder} can't be replaced: remove it") from None
+    return folder
 
 
 def _write(path: Path, text: str) -> None:
