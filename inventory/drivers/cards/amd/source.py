@@ -8,11 +8,13 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from inventory.drivers.cards.amd.cards import read_cards
 from inventory.drivers.cards.amd.command import Command
 from inventory.drivers.cards.amd.devices import read_devices
 from inventory.drivers.cards.amd.documents import entries, load
-from inventory.observations import FailureKind, NodeReading, ReadFailure
+from inventory.observations import CardReading, FailureKind, NodeReading, ReadFailure
 
 _FIXED = ("list", "static")
 _MOVING = ("metric", "process")
@@ -56,6 +58,8 @@ class AmdSmiCards:
         documents |= self._fixed
         devices = read_devices(documents)
         cards, processes = read_cards(devices)
+        if "metric" not in documents:
+            cards = tuple(_without_values(card, failures) for card in cards)
         return NodeReading(
             observed_at=observed_at,
             driver_version=next((one.driver_version for one in devices if one.driver_version), ""),
@@ -90,6 +94,12 @@ class AmdSmiCards:
             if self._command.path is None:
                 break  # one line says it
         return found
+
+
+def _without_values(card: CardReading, failures: list[ReadFailure]) -> CardReading:
+    """A card that is known but was not measured: what its identity documents say of limits is no sample."""
+    slices = tuple(replace(one, values=None) for one in card.slices)
+    return replace(card, values=None, slices=slices, failures=tuple(failures[:1]))
 
 
 def _indices(documents: dict[str, Any]) -> set[int]:
