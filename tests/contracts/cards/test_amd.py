@@ -111,8 +111,9 @@ JSON = st.recursive(
             st.sampled_from(
                 ["gpu", "gpu_data", "value", "unit", "usage", "gfx_activity", "power", "socket_power", "clock", "gfx_0",
                  "clk", "temperature", "hotspot", "mem_usage", "used_vram", "total_vram", "energy", "ecc", "pcie",
-                 "bdf", "uuid", "asic", "bus", "partition", "partition_id", "accelerator_partition", "process_list", "vram",
-                 "process_info", "pid", "memory_usage", "vram_mem", "size", "device_id", "current_partition", "limit"]
+                 "bdf", "uuid", "asic", "bus", "partition", "partition_id", "accelerator_partition", "process_list",
+                 "vram", "process_info", "pid", "memory_usage", "vram_mem", "size", "device_id",
+                 "current_partition", "limit"]
             ),
             inner,
             max_size=5,
