@@ -135,7 +135,10 @@ async def test_discovery_reads_every_make(serve: Serve, connect: Open, make: str
     assert reading.bmc_uuid == "11111111-2222-3333-4444-555555555555"
     assert reading.power_state is PowerState.ON
     assert (reading.power, reading.inlet_temperature) == (expected.power, expected.inlet)
-    found = [{name: getattr(card, name) for name in wanted} for card, wanted in zip(reading.cards, expected.cards, strict=True)]
+    found = [
+        {name: getattr(card, name) for name in wanted}
+        for card, wanted in zip(reading.cards, expected.cards, strict=True)
+    ]
     assert found == expected.cards
     assert reading.requests == server.log.total
     if not (make == "hpe" and levels == 0):  # without $expand iLO's sensors of cards cost a request each

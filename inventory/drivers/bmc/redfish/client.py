@@ -145,22 +145,25 @@ class RedfishClient:
         end = self._until + grace
         try:
             async with asyncio.timeout_at(end), self._slots:
-                until = min(end, asyncio.get_running_loop().time() + _REQUEST_SECONDS)
-                async with asyncio.timeout_at(until):
-                    return await self._counted(method, path, body, headers)
+                left = min(end - asyncio.get_running_loop().time(), _REQUEST_SECONDS)
+                if left <= 0:
+                    raise TimeoutError
+                async with asyncio.timeout(left):
+                    return await self._counted(method, path, body, headers, left)
         except TimeoutError:
-            left = self.remaining
-            why = "no answer in time" if left > 0 else "the deadline of the whole visit has passed"
+            why = "no answer in time" if self.remaining > 0 else "the deadline of the whole visit has passed"
             raise RedfishError(path, FailureKind.TIMEOUT, why) from None
 
-    async def _counted(self, method: str, path: str, body: Resource | None, headers: Mapping[str, str]) -> Answer:
+    async def _counted(
+        self, method: str, path: str, body: Resource | None, headers: Mapping[str, str], left: float
+    ) -> Answer:
         if self._dead is not None:
             raise RedfishError(path, self._dead.kind, self._dead.detail)
         self._active += 1
         self.requests += 1
         self.peak = max(self.peak, self._active)
         try:
-            answer = await self._transfer(method, path, body, headers)
+            answer = await self._transfer(method, path, body, headers, left)
             self._refused = 0
             return answer
         except httpx.HTTPError as error:
@@ -168,9 +171,14 @@ class RedfishClient:
         finally:
             self._active -= 1
 
-    async def _transfer(self, method: str, path: str, body: Resource | None, headers: Mapping[str, str]) -> Answer:
+    async def _transfer(
+        self, method: str, path: str, body: Resource | None, headers: Mapping[str, str], left: float
+    ) -> Answer:
         http = self._open(path)
-        request = http.build_request(method, path, json=body, headers=dict(headers))
+        # A handshake that is cancelled from outside leaks its socket (httpcore closes it on errors only),
+        # so the connection's own timeout has to come first.
+        timeout = httpx.Timeout(None, connect=min(_CONNECT_SECONDS, 0.9 * left))
+        request = http.build_request(method, path, json=body, headers=dict(headers), timeout=timeout)
         response = await http.send(request, stream=True)
         try:
             content = bytearray()
@@ -196,7 +204,6 @@ class RedfishClient:
                 trust_env=False,
                 # No OData-Version: with it iLO 4 leaves the readings out (TELEMETRY 6.3).
                 headers={"Accept": "application/json", "User-Agent": "sensaka"},
-                timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
                 limits=httpx.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency),
             )
         return self._http

@@ -134,8 +134,8 @@ class RedfishBmc:
         links.levels = reader.levels
         if links.host:
             self._links = links
-        if not reading.system_model and not reading.cards and not links.host:
-            raise RedfishError(_ROOT, FailureKind.PROTOCOL, "the service shows no system that can be read")
+        if not (links.host or reading.bmc_firmware or reading.sensors or reading.cards):
+            raise RedfishError(_ROOT, FailureKind.PROTOCOL, "the service shows nothing that can be read")
         return reading
 
     async def _poll(self, reader: Reader) -> BmcReading:

@@ -154,29 +154,29 @@ def related_paths(sensor: Resource) -> list[str]:
 
 def old_temperatures(thermal: Resource) -> Iterator[tuple[str, SensorReading]]:
     """The sensors of a Thermal resource with their place in it: temperatures, and fans in RPM or percent."""
-    for number, entry in enumerate(entries_in(pick(thermal, "Temperatures"))):
+    for turn, entry in enumerate(entries_in(pick(thermal, "Temperatures"))):
         reading = _old(entry, kind="temperature", unit="C", value=pick(entry, "ReadingCelsius"))
         if reading is not None:
-            yield f"temperatures/{number}", reading
-    for number, entry in enumerate(entries_in(pick(thermal, "Fans"))):
+            yield f"temperatures/{turn}", reading
+    for turn, entry in enumerate(entries_in(pick(thermal, "Fans"))):
         percent = words(pick(entry, "ReadingUnits")).lower() == "percent"
         value = _either(entry, "Reading", "CurrentReading")
         reading = _old(entry, kind="percent" if percent else "fan", unit="%" if percent else "RPM", value=value)
         if reading is not None:
-            yield f"fans/{number}", reading
+            yield f"fans/{turn}", reading
 
 
 def old_power(power: Resource) -> Iterator[tuple[str, SensorReading]]:
     """The voltages and supplies of a Power resource with their place in it."""
-    for number, entry in enumerate(entries_in(pick(power, "Voltages"))):
+    for turn, entry in enumerate(entries_in(pick(power, "Voltages"))):
         reading = _old(entry, kind="voltage", unit="V", value=pick(entry, "ReadingVolts"))
         if reading is not None:
-            yield f"voltages/{number}", reading
-    for number, entry in enumerate(entries_in(pick(power, "PowerSupplies"))):
+            yield f"voltages/{turn}", reading
+    for turn, entry in enumerate(entries_in(pick(power, "PowerSupplies"))):
         value = _either(entry, "PowerInputWatts", "LastPowerOutputWatts")
         reading = _old(entry, kind="power", unit="W", value=value)
         if reading is not None:
-            yield f"powersupplies/{number}", reading
+            yield f"powersupplies/{turn}", reading
 
 
 def _either(entry: Resource, *names: str) -> object:

@@ -21,7 +21,7 @@ class Fault:
 
     `delay` (s) is waited first. Then at most one of: `hang` (no answer until the client goes),
     `disconnect` (connection dropped without an answer), `status` (an error answer), `truncate` (the
-    body is cut after half its announced length), `body` (these bytes instead). `times` limits how
+    body is cut after half its announced length), `body` (these bytes instead); `headers` go with `status` and `body`. `times` limits how
     often it strikes; None is always.
     """
 
@@ -34,6 +34,7 @@ class Fault:
     truncate: bool = False
     body: bytes | None = None
     content_type: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
     times: int | None = None
 
     def strikes(self, method: str, path: str) -> bool:

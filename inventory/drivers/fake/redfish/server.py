@@ -126,15 +126,16 @@ class RedfishServer:
             if not fault.strikes(request.method, request.path):
                 continue
             await asyncio.sleep(fault.delay)
+            headers = {"Content-Type": fault.content_type, **fault.headers}
             if fault.hang:
                 await reader.read()
                 return None
             if fault.disconnect:
                 return None
             if fault.status is not None:
-                return Response(fault.status, fault.body or b"{}", {"Content-Type": fault.content_type})
+                return Response(fault.status, fault.body or b"{}", headers)
             if fault.body is not None:
-                return Response(200, fault.body, {"Content-Type": fault.content_type})
+                return Response(200, fault.body, headers)
             if fault.truncate:
                 response = self.service.answer(request)
                 response.sent = len(response.body) // 2
