@@ -12,6 +12,7 @@ from inventory.agent.clock import SystemClock
 from inventory.agent.config import Config, State
 from inventory.agent.identity import Identity, read_identity
 from inventory.agent.processes import ProcessTable
+from inventory.agent.rounds import sample_key
 from inventory.agent.sources import NodeReader, Place, opener
 from inventory.agent.transport import Answer, Client, Unreachable
 from inventory.observations import NodeReading
@@ -112,21 +113,23 @@ def _cards(config: Config, identity: Identity) -> Iterator[Finding]:
             yield Finding(f"library {source.name}", verdict, source.reason or "loaded")
         started = clock.monotonic()
         reading = reader.read(int(clock.wall()))
-        yield from _reading(reading, clock.monotonic() - started)
+        absent = {source.name for source in sources if not source.available}
+        yield from _reading(reading, absent, clock.monotonic() - started)
     finally:
         reader.close()
 
 
-def _reading(reading: NodeReading, seconds: float) -> Iterator[Finding]:
+def _reading(reading: NodeReading, absent: set[str], seconds: float) -> Iterator[Finding]:
     found = f"{len(reading.cards)} cards, {len(reading.processes)} processes on them, read in {seconds:.2f} s"
     yield Finding("cards", Verdict.GOOD if reading.cards else Verdict.BAD, found)
     for card in reading.cards:
-        name = card.uuid or card.serial or card.pci_address
-        if not card.uuid:
-            yield Finding(f"card {name}", Verdict.LIMITED, "it has no UUID: it is listed, but its values can't be sent")
+        name = sample_key(card) or "without a name"
+        if not sample_key(card):
+            why = "it has no UUID, serial or PCI address: it is listed, but its values can't be sent"
+            yield Finding(f"card {name}", Verdict.LIMITED, why)
         for failure in card.failures:
             yield Finding(f"card {name}", Verdict.LIMITED, f"{failure.what}: {failure.kind} {failure.detail}".strip())
-    for failure in reading.failures:
+    for failure in (failure for failure in reading.failures if failure.what not in absent):
         yield Finding(failure.what, Verdict.LIMITED, f"{failure.kind} {failure.detail}".strip())
     unowned = sum(not (p.pod_uid or p.container_id or p.slurm_job_id) for p in reading.processes)
     if unowned:

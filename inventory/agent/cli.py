@@ -110,8 +110,3 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Config, State], int]] = {
     "check": _check,
     "status": _status,
 }
-
-
-def entry() -> None:
-    """The console script."""
-    sys.exit(main(sys.argv[1:]))

@@ -26,7 +26,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     server: str = ""
     ca_file: str = ""
-    interval: Annotated[int, Meta(ge=1, le=3600)] = 10
+    interval: Annotated[int, Meta(ge=1, le=1200)] = 10
     timeout: Annotated[float, Meta(ge=0.1, le=300)] = 15.0
     source: str = "local"
     spool_bytes: Annotated[int, Meta(ge=64 * 1024)] = LIMIT

@@ -140,12 +140,27 @@ class Delivery:
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
 
     def _refused(self, batch: Batch, answer: Answer) -> float:
-        """Halves a refused batch until one record is left that is the reason, and leaves that one."""
+        """Halves a refused batch until one record is left, and of that leaves the samples that were named."""
         if len(batch.records) > 1:
             self._spool.release(batch)
             self._limit = max(1, batch.samples // 2)
             return 0.0
-        self._leave(batch, f"the server refused a record of {batch.samples} samples: {answer.says}")
+        named = answer.json().get("samples")
+        places = {one.get("index") for one in named if isinstance(one, dict)} if isinstance(named, list) else set()
+        reason = f"the server refused samples of a round of {batch.samples}: {answer.says}"
+        return self._leave_part(batch, lambda place, _: place not in places, reason)
+
+    def _leave_part(self, batch: Batch, keeps: Callable[[int, dict[str, Any]], bool], reason: str) -> float:
+        """Delivers what `keeps` keeps of the batch's one record, and leaves the rest."""
+        kept = _part(batch.records[0], keeps)
+        if 0 < kept.count < batch.samples:
+            try:
+                answer = self._send(Batch((kept,), batch.segment, batch.end))
+            except Unreachable as error:
+                return self._again(batch, str(error), kind=error.kind)
+            if not 200 <= answer.status < 300 and answer.status not in (400, 409, 413, 422):
+                return self._again(batch, answer.says, kind=f"status {answer.status}")
+        self._leave(batch, reason)
         return 0.0
 
     def _leave(self, batch: Batch, reason: str) -> None:
@@ -180,26 +195,18 @@ class Delivery:
             self._spool.release(batch)
             self._limit = max(1, batch.records[0].count)
             return 0.0
-        record = batch.records[0]
-        kept = _rest(record, unknown if isinstance(unknown, list) else [])
-        if kept is not None and kept.count < record.count and kept.count:
-            try:
-                answer = self._send(Batch((kept,), batch.segment, batch.end))
-            except Unreachable as error:
-                return self._again(batch, str(error), kind=error.kind)
-            if not 200 <= answer.status < 300 and answer.status not in (400, 409, 413, 422):
-                return self._again(batch, answer.says, kind=f"status {answer.status}")
+        names = unknown if isinstance(unknown, list) else []
         tries = self._unknown
-        self._leave(batch, f"the server does not know the cards {unknown} in spite of a report; their samples are left")
+        reason = f"the server does not know the cards {unknown} in spite of a report; their samples are left"
+        wait = self._leave_part(batch, lambda _, sample: sample.get("card") not in names, reason)
         self._unknown = tries  # further records of these cards need no further reports; a success resets it
-        return 0.0
+        return wait
 
 
-def _rest(record: Record, unknown: list[Any]) -> Record | None:
-    """The record without the samples of `unknown`; None where its own payload is not what it should be."""
-    try:
-        samples: list[dict[str, Any]] = msgspec.json.decode(b"[%b]" % record.payload)
-    except msgspec.DecodeError:
-        return None
-    kept = [sample for sample in samples if sample.get("card") not in unknown]
+def _part(record: Record, keeps: Callable[[int, dict[str, Any]], bool]) -> Record:
+    """The record with the samples that `keeps` keeps, told by their place and content; a report has none."""
+    if record.kind is not Kind.SAMPLES:
+        return Record(record.kind, record.second, 0, b"")
+    samples: list[dict[str, Any]] = msgspec.json.decode(b"[%b]" % record.payload)
+    kept = [sample for place, sample in enumerate(samples) if keeps(place, sample)]
     return Record(record.kind, record.second, len(kept), b",".join(msgspec.json.encode(sample) for sample in kept))

@@ -13,7 +13,7 @@ from inventory.agent.sources import NodeReader
 from inventory.agent.spool import Spool
 from inventory.agent.telling import Teller
 from inventory.observations import CardReading, CardValues, NodeReading
-from inventory.rules.identity import card_uuid
+from inventory.rules.identity import card_identity
 
 log = logging.getLogger("sensaka.agent")
 
@@ -24,7 +24,7 @@ CATCH_UP = 3600
 
 
 class Sample(CardValues, frozen=True, kw_only=True, omit_defaults=True):
-    """One sample as the server takes it: the card's or slice's UUID, a whole UTC second, the values."""
+    """One sample as the server takes it: which card or slice, a whole UTC second, the values."""
 
     card: str
     sampled_at: str
@@ -56,15 +56,20 @@ def fingerprint(report: NodeReading) -> bytes:
     return hashlib.blake2b(msgspec.json.encode(same), digest_size=16).digest()
 
 
+def sample_key(card: CardReading) -> str:
+    """What the server finds a card by: its UUID, else its serial, else its PCI address, spelled as it stores them."""
+    vendor = card.vendor or card.model_name.partition(" ")[0]
+    known = card_identity(uuid=card.uuid, serial=card.serial, pci=card.pci_address, slot=card.slot, vendor=vendor)
+    return known.uuid or known.serial or known.pci_address
+
+
 def samples(reading: NodeReading) -> Iterator[Sample]:
-    """A sample of each card and slice that has a UUID and any value."""
+    """A sample of each card and slice that can be named and has any value."""
     at = reading.observed_at.strftime("%Y-%m-%dT%H:%M:%SZ")
     for card in reading.cards:
-        measured = ((card.uuid, card.values), *((part.uuid, part.values) for part in card.slices))
-        for reported, values in measured:
-            uuid = card_uuid(reported, card.vendor)  # spelled as the server stores it
-            if uuid and values is not None and values != CardValues():
-                yield Sample(card=uuid, sampled_at=at, **msgspec.structs.asdict(values))
+        for name, values in ((sample_key(card), card.values), *((part.uuid, part.values) for part in card.slices)):
+            if name and values is not None and values != CardValues():
+                yield Sample(card=name, sampled_at=at, **msgspec.structs.asdict(values))
 
 
 class Rounds:

@@ -227,6 +227,7 @@ def _keep_books(agent: Agent, reading: NodeReading, delivery: Delivery, *, at: d
         "attempted_at": at,
         "succeeded_at": at,
         "failing_since": None,
+        "misses": 0,
         "error_kind": "",
         "error_detail": "",
         "updated_at": at,

@@ -147,6 +147,20 @@ def test_a_refused_record_is_left_and_counted_and_blocks_nobody(line: Line) -> N
     assert line.spool.pending == 0
 
 
+def test_of_a_refused_round_only_the_named_samples_are_left(line: Line) -> None:
+    """A card that was in another node then does not cost the round of the others."""
+
+    def judge(kind: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        bad = [{"index": i} for i, sample in enumerate(body.get("samples", [])) if sample["card"] == "GPU-2"]
+        return problem(422, "refused", samples=bad) if bad else None
+
+    line.memory.judge = judge
+    line.put(report("one"), samples(1), samples(2, "GPU-1"), samples(3, "GPU-2"))
+    line.steps()
+    assert line.memory.samples == [("GPU-1", "1"), ("GPU-1", "2")]
+    assert line.spool.progress.refused == 2
+
+
 REFUSALS = {"422": problem(422), "413": problem(413), "400": problem(400)}
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from inventory.agent.clock import utc
 from inventory.agent.identity import Identity
 from inventory.agent.processes import ProcessTable
-from inventory.agent.rounds import CATCH_UP, REPORT_EVERY, Rounds
+from inventory.agent.rounds import CATCH_UP, REPORT_EVERY, Rounds, sample_key
 from inventory.agent.segments import Kind
 from inventory.agent.sources import NodeReader, Place, SimulatedCards, merged, opener
 from inventory.agent.spool import Spool
@@ -118,7 +118,7 @@ def test_slices_are_sampled_and_empty_or_nameless_cards_are_not(tmp_path: Path) 
         replace(card(1), slices=(part,)),
         replace(card(2), values=CardValues()),
         replace(card(3), values=None),
-        replace(card(4), uuid="N/A"),
+        replace(card(4), uuid="N/A", serial="[N/A]"),
     )
     bench = Bench(tmp_path, reading)
     bench.run()
@@ -126,6 +126,25 @@ def test_slices_are_sampled_and_empty_or_nameless_cards_are_not(tmp_path: Path) 
     sent = msgspec.json.decode(b"[%b]" % bench.last.payload)
     assert [sample["card"] for sample in sent] == [card(1).uuid, part.uuid]
     assert sent[1] == {"card": part.uuid, "sampled_at": "2027-01-15T08:00:00Z", "sm_activity": 3.0}
+
+
+NAMES = {
+    "UUID": (
+        replace(card(1), uuid="GPU-0B5C8F0E-6A3D-4F52-9D4A-1C2E3F405162"),
+        "GPU-0b5c8f0e-6a3d-4f52-9d4a-1c2e3f405162",
+    ),
+    "bare UUID": (
+        replace(card(1), uuid="0b5c8f0e-6a3d-4f52-9d4a-1c2e3f405162"),
+        "GPU-0b5c8f0e-6a3d-4f52-9d4a-1c2e3f405162",
+    ),
+    "serial": (replace(card(1), uuid=""), card(1).serial),
+    "PCI address": (replace(card(1), uuid="", serial="", pci_address="00000000:3B:00.0"), "0000:3b:00.0"),
+}
+
+
+@pytest.mark.parametrize(("reading", "name"), NAMES.values(), ids=NAMES.keys())
+def test_a_sample_names_its_card_as_the_server_does(reading: CardReading, name: str) -> None:
+    assert sample_key(reading) == name
 
 
 def test_a_value_outside_what_can_be_is_left_out_and_the_rest_goes(tmp_path: Path) -> None:
