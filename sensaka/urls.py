@@ -1,5 +1,31 @@
 """Every address of the product."""
 
-from django.urls import URLPattern, URLResolver
+from importlib.util import find_spec
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from rest_framework.permissions import IsAuthenticated
+
+from sensaka.platform import probes
+
+_COMPLETE = all(find_spec(f"inventory.services.{name}") for name in ("collectors", "discovery"))
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz", probes.healthz, name="healthz"),
+    path("readyz", probes.readyz, name="readyz"),
+    path("metrics", probes.metrics, name="metrics"),
+    *([path("api/v1/", include("inventory.api.urls"))] if _COMPLETE else []),
+    path("api/v1/", include("sensaka.identity.api.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(permission_classes=[IsAuthenticated]), name="api-schema"),
+    path(
+        "api/docs/",
+        SpectacularSwaggerView.as_view(url_name="api-schema", permission_classes=[IsAuthenticated]),
+        name="api-docs",
+    ),
+    path("", include("sensaka.cockpit.urls")),
+    *([path("", include("inventory.urls"))] if _COMPLETE else []),
+]
+
+handler403 = "sensaka.cockpit.views.errors.forbidden"
+handler404 = "sensaka.cockpit.views.errors.not_found"
+handler500 = "sensaka.cockpit.views.errors.broken"

@@ -1,9 +1,78 @@
 """What the frame of every page needs."""
 
+from dataclasses import dataclass
+
 from django.conf import settings
+from django.core.cache import cache
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext as _
+
+from inventory.models import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the navigation; without `url` it is a heading."""
+
+    title: str
+    url: str = ""
+    icon: str = ""
+    active: bool = False
+
+
+_PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    ("Overview", "overview", "home", ()),
+    ("Fleet", "", "", ()),
+    ("Map", "map", "grid-dots", ()),
+    ("Tree", "tree", "sitemap", ()),
+    ("Nodes", "nodes", "server", ("node",)),
+    ("Cards", "cards", "cpu", ("card",)),
+    ("Journal", "journal", "history", ()),
+    ("Sources", "", "", ()),
+    ("Collectors", "collectors", "radar-2", ("collector-delete",)),
+    ("Add sources", "enrol", "plug-connected", ("enrol-bmc", "enrol-exporter", "enrol-agent", "discovery")),
+    ("Settings", "", "", ()),
+    ("Places", "places", "building", ("place-add", "place-edit", "place-delete")),
+    ("Credentials", "credentials", "lock", ("credential-add", "credential-edit", "credential-delete")),
+    ("Card models", "card-models", "cpu-2", ("card-model-add", "card-model-edit")),
+    ("Busy thresholds", "thresholds", "activity", ("threshold-add", "threshold-edit", "threshold-delete")),
+    ("Users", "users", "users", ("user-add", "user-edit")),
+)
+
+
+def navigation(request: HttpRequest) -> list[Entry]:
+    """The entries that exist for this person."""
+    if not getattr(request.user, "sees_inventory", False):
+        return []
+    match = request.resolver_match
+    here = match.url_name if match else ""
+    return [
+        Entry(_(title), reverse(name) if name else "", icon, bool(name) and (here == name or here in also))
+        for title, name, icon, also in _PLACES
+    ]
+
+
+def _simulated() -> bool:
+    """Whether any site is simulated; asked once in ten seconds."""
+    if settings.SIMULATED_FLEET:
+        return True
+    key = "cockpit.simulated"
+    try:
+        known = cache.get(key)
+        if known is None:
+            known = Site.objects.filter(simulated=True).exists()
+            cache.set(key, known, 10)
+    except OSError:  # Redis is away; the database knows
+        known = Site.objects.filter(simulated=True).exists()
+    return bool(known)
 
 
 def frame(request: HttpRequest) -> dict[str, object]:
-    """Whether the fleet is simulated, for the banner."""
-    return {"simulated_fleet": settings.SIMULATED_FLEET, "version": settings.VERSION}
+    """The banner of a simulated fleet, the version, the navigation."""
+    return {
+        "simulated_fleet": SimpleLazyObject(_simulated),
+        "version": settings.VERSION,
+        "navigation": SimpleLazyObject(lambda: navigation(request)),
+    }

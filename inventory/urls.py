@@ -1,0 +1,30 @@
+"""Addresses of the inventory's own pages: adding sources, acting on collectors, settings."""
+
+from django.urls import path
+
+from inventory.views import collectors, enrolment, settings
+
+urlpatterns = [
+    path("collectors/add/", enrolment.enrol, name="enrol"),
+    path("collectors/add/bmc/", enrolment.enrol_bmc, name="enrol-bmc"),
+    path("collectors/add/exporter/", enrolment.enrol_exporter, name="enrol-exporter"),
+    path("collectors/add/agent/", enrolment.enrol_agent, name="enrol-agent"),
+    path("collectors/discoveries/<uuid:discovery_id>/", enrolment.discovery_page, name="discovery"),
+    path("collectors/<slug:kind>/<uuid:source_id>/delete/", collectors.delete, name="collector-delete"),
+    path("collectors/<slug:kind>/<uuid:source_id>/<slug:name>/", collectors.act, name="collector-act"),
+    path("settings/places/", settings.places, name="places"),
+    path("settings/places/<slug:kind>/add/", settings.place_add, name="place-add"),
+    path("settings/places/<slug:kind>/<uuid:place_id>/", settings.place_edit, name="place-edit"),
+    path("settings/places/<slug:kind>/<uuid:place_id>/delete/", settings.place_delete, name="place-delete"),
+    path("settings/credentials/", settings.credentials, name="credentials"),
+    path("settings/credentials/add/", settings.credential_add, name="credential-add"),
+    path("settings/credentials/<uuid:credential_id>/", settings.credential_edit, name="credential-edit"),
+    path("settings/credentials/<uuid:credential_id>/delete/", settings.credential_delete, name="credential-delete"),
+    path("settings/models/", settings.card_models, name="card-models"),
+    path("settings/models/add/", settings.card_model_add, name="card-model-add"),
+    path("settings/models/<uuid:model_id>/", settings.card_model_edit, name="card-model-edit"),
+    path("settings/thresholds/", settings.thresholds, name="thresholds"),
+    path("settings/thresholds/add/", settings.threshold_add, name="threshold-add"),
+    path("settings/thresholds/<uuid:threshold_id>/", settings.threshold_edit, name="threshold-edit"),
+    path("settings/thresholds/<uuid:threshold_id>/delete/", settings.threshold_delete, name="threshold-delete"),
+]

@@ -1,0 +1,1 @@
+"""Forms of the frame: account and users."""

@@ -1,0 +1,140 @@
+"""The list of cards, and one card."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+
+from inventory.models import Card, FirmwareComponent, JournalEntry, ProcessBinding, Sighting
+from sensaka.cockpit import filters
+from sensaka.cockpit.history import SPAN_TITLES, card_history
+from sensaka.cockpit.tables import sorted_page
+from sensaka.identity.access import inventory_page
+from sensaka.live.card_cells import PROCESS_KEEP, row_cells
+from sensaka.live.cells import Cells
+from sensaka.live.fleet import CardRow, fleet
+from sensaka.live.measures import GROUPS, MEASURES
+from sensaka.live.snapshots import snapshot
+from sensaka.live.topics import Topic
+from sensaka.live.words import KIND_WORDS, SOURCES
+
+_JOURNAL_LINES = 100
+
+
+def _value(field: str) -> Any:
+    def read(card: CardRow) -> float | None:
+        return MEASURES[field].of(card.sample.values) if card.sample is not None and card.fresh else None
+
+    return read
+
+
+SORTS = {
+    "place": lambda card: (card.site, card.rack, card.node, card.label),
+    "node": lambda card: card.node,
+    "model": lambda card: card.model,
+    "kind": lambda card: card.kind,
+    "activity": lambda card: card.activity,
+    "memory": _value("memory_used"),
+    "temperature": _value("temperature"),
+    "power": _value("power"),
+    "read": lambda card: card.sample.sampled_at if card.sample else None,
+}
+
+
+def list_cells(cards: list[CardRow]) -> Cells:
+    """The cells of a list's rows, keyed by card."""
+    found: Cells = {}
+    for card in cards:
+        found.update(row_cells(f"card.{card.id}", card))
+    return found
+
+
+@inventory_page
+def cards(request: HttpRequest) -> HttpResponse:
+    """All cards, filtered and sorted by the address."""
+    state = fleet()
+    rows = filters.filtered(state.cards, request.GET)
+    page, sort = sorted_page(request, rows, SORTS, "place")
+    kinds = [
+        filters.Choice(kind, KIND_WORDS.get(kind, kind.capitalize()), request.GET.get("kind") == kind)
+        for kind in filters.KIND_CHOICES
+    ]
+    context = {
+        "page": page,
+        "sort": sort,
+        "cells": list_cells(list(page.object_list)),
+        "kinds": kinds,
+        "selects": [
+            ("site", "Site", filters.choices(state.cards, request.GET, "site", lambda card: card.site)),
+            ("model", "Model", filters.choices(state.cards, request.GET, "model", lambda card: card.model)),
+            ("rack", "Rack", filters.choices(state.cards, request.GET, "rack", lambda card: card.rack)),
+        ],
+        "kept": {name: request.GET[name] for name in ("node", "cluster", "sort") if request.GET.get(name)},
+        "all": len(state.cards),
+    }
+    template = "cockpit/cards_table.html" if request.headers.get("HX-Request") else "cockpit/cards.html"
+    return render(request, template, context)
+
+
+def _known(card_id: UUID) -> Card:
+    return get_object_or_404(Card.objects.select_related("node__site", "node__rack", "node__cluster", "model"), pk=card_id)
+
+
+def _part_context(card: Card, part: str) -> dict[str, Any]:
+    """What one part of the page shows, read anew whenever its version changes."""
+    if part == "journal":
+        return {
+            "journal": JournalEntry.objects.filter(card=card).select_related("node", "actor")[:_JOURNAL_LINES],
+            "placements": card.placements.select_related("node")[:50],
+        }
+    if part == "processes":
+        seen = timezone.now() - PROCESS_KEEP
+        return {"processes": ProcessBinding.objects.filter(card=card, seen_at__gte=seen).select_related("slice")}
+    if part == "slices":
+        return {
+            "slices": card.slices.filter(closed_at=None),
+            "closed_slices": card.slices.exclude(closed_at=None).order_by("-closed_at")[:20],
+        }
+    raise Http404(f"A card has no part {part!r}.")
+
+
+@inventory_page
+def card(request: HttpRequest, card_id: UUID) -> HttpResponse:
+    """One card: who it is, where it is, what it does, what it did."""
+    found = _known(card_id)
+    sightings = Sighting.objects.filter(card=found).select_related("node").order_by("source")
+    context: dict[str, Any] = {
+        "card": found,
+        "row": fleet().by_id.get(card_id),
+        "cells": snapshot(Topic("card", card_id)),
+        "groups": [(group, [m for m in MEASURES.values() if m.group == group]) for group in GROUPS],
+        "spans": SPAN_TITLES,
+        "sightings": [(sighting, SOURCES.get(sighting.source, sighting.source)) for sighting in sightings],
+        "firmware": FirmwareComponent.objects.filter(card=found),
+    }
+    for part in ("slices", "processes", "journal"):
+        context.update(_part_context(found, part))
+    return render(request, "cockpit/card.html", context)
+
+
+@inventory_page
+def card_part(request: HttpRequest, card_id: UUID, part: str) -> HttpResponse:
+    """One part of the card page."""
+    found = _known(card_id)
+    context = {"card": found, "cells": snapshot(Topic("card", card_id)), **_part_context(found, part)}
+    return render(request, f"cockpit/card_{part}.html", context)
+
+
+@inventory_page
+def history(request: HttpRequest, card_id: UUID) -> JsonResponse:
+    """The charts' data of a card or of one of its slices: `?span=1h&slice=<id>`."""
+    found = get_object_or_404(Card, pk=card_id)
+    series = found.series
+    if text := request.GET.get("slice"):
+        try:
+            series = found.slices.get(pk=UUID(text)).series
+        except ValueError:
+            raise Http404("No such slice.") from None
+    return JsonResponse(card_history(found, series, request.GET.get("span", "1h")))

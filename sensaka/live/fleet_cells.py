@@ -1,0 +1,100 @@
+"""The topic `fleet`: the counts with their parts and coverage, by site and by model, and the power drawn."""
+
+import hashlib
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sensaka.live import attention, power
+from sensaka.live.cells import Cell, Cells, count, percent, unknown, watts
+from sensaka.live.fleet import CardRow, Fleet, fleet
+
+PARTS = ("busy", "idle", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Cards by what they are doing. available = busy + idle + unknown; installed >= available."""
+
+    installed: int = 0
+    available: int = 0
+    standby: int = 0
+    busy: int = 0
+    idle: int = 0
+    unknown: int = 0
+    failed: int = 0
+    missing: int = 0
+    out: int = 0
+
+    @property
+    def coverage(self) -> float | None:
+        """Percent of available cards with a fresh activity; None when none is available."""
+        return 100 * (self.busy + self.idle) / self.available if self.available else None
+
+
+def tally(cards: Iterable[CardRow]) -> Tally:
+    """Count cards by kind."""
+    numbers = dict.fromkeys(Tally.__dataclass_fields__, 0)
+    for card in cards:
+        kind = card.kind
+        numbers["installed"] += 1
+        numbers[kind] += 1
+        if card.available:
+            numbers["available"] += 1
+            numbers["standby"] += card.node_state == "asleep"
+    return Tally(**numbers)
+
+
+def by(cards: Iterable[CardRow], key: str) -> dict[Hashable, list[CardRow]]:
+    """Cards grouped by one of their attributes, in the order of first appearance."""
+    groups: dict[Hashable, list[CardRow]] = {}
+    for card in cards:
+        groups.setdefault(getattr(card, key), []).append(card)
+    return groups
+
+
+def ladder(prefix: str, numbers: Tally, at: datetime) -> Cells:
+    """The cells of one ladder: a count and the length of its bar for each rung."""
+    covered = percent(numbers.coverage, 1) if numbers.coverage is not None else "nothing available"
+    hints = {
+        "installed": "Cards known and not retired.",
+        "available": "Installed, healthy, their node active or asleep.",
+        "busy": "Available, activity in the last fresh sample at or above the busy threshold.",
+        "idle": "Available, activity in the last fresh sample below the busy threshold.",
+        "unknown": "Available without a fresh sample of its activity. Never counted as idle.",
+        "failed": "Their node sees them but they do not answer.",
+        "missing": "A complete reading of their node no longer lists them.",
+        "out": "On a node that is neither active nor asleep.",
+    }
+    whole = max(numbers.installed, 1)
+    cells: Cells = {}
+    for name, hint in hints.items():
+        value = getattr(numbers, name)
+        said = f"{hint}\nSource: the tree and each card's last sample. Coverage of activity: {covered}."
+        alarming = name in {"failed", "missing"} and value > 0
+        cells[f"{prefix}.{name}"] = Cell(count(value), "bad" if alarming else "", hint=said, fill=100 * value / whole)
+    hint = "Share of available cards whose activity is known from a sample not older than three intervals."
+    cells[f"{prefix}.coverage"] = (
+        unknown(hint) if numbers.coverage is None else Cell(percent(numbers.coverage, 1), hint=hint)
+    )
+    return cells
+
+
+def cells() -> Cells:
+    """Everything that the overview and the tree show of the whole fleet."""
+    state: Fleet = fleet()
+    found = ladder("all", tally(state.cards), state.at)
+    for attribute in ("site_id", "model_id"):
+        for key, cards in by(state.cards, attribute).items():
+            found.update(ladder(f"{attribute[:-3]}.{key}", tally(cards), state.at))
+    drawn = power.now(state)
+    found["power.now"] = Cell(watts(drawn.total), "" if drawn.complete else "warn", hint=drawn.explanation)
+    found["power.note"] = Cell(drawn.note)
+    found["power.cards"] = Cell(watts(drawn.cards), hint=drawn.cards_explanation)
+    items = attention.items(state)
+    found["attention.count"] = Cell(count(len(items)), "warn" if items else "good")
+    text = "\n".join(item.text for item in items)
+    found["attention.version"] = Cell(hashlib.sha256(text.encode()).hexdigest()[:12])
+    groups = f"{sorted(map(str, by(state.cards, 'site_id')))}{sorted(map(str, by(state.cards, 'model_id')))}"
+    found["groups.version"] = Cell(hashlib.sha256(groups.encode()).hexdigest()[:12])
+    return found

@@ -1,0 +1,42 @@
+"""One snapshot function per topic: it serves the first paint of a page and every live message after it.
+
+A snapshot is a flat dictionary of cells. Keys are stable, so a page names the cell that it shows and
+the consumer sends those that changed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from sensaka.live import card_cells, collector_cells, discovery_cells, fleet_cells, node_cells
+from sensaka.live.cells import Cells
+from sensaka.live.fleet import Shared
+from sensaka.live.topics import Topic
+
+_WHOLE: dict[str, Shared[Cells]] = {
+    "fleet": Shared(fleet_cells.cells),
+    "collectors": Shared(collector_cells.cells),
+}
+_ONE: dict[str, Callable[[UUID], Cells]] = {
+    "node": node_cells.cells,
+    "card": card_cells.cells,
+    "discovery": discovery_cells.cells,
+}
+
+
+def snapshot(topic: Topic) -> Cells:
+    """Every cell of a topic. A node, card or discovery that is gone has none."""
+    if topic.id is None:
+        return _WHOLE[topic.kind].get()
+    return _ONE[topic.kind](topic.id)
+
+
+def wire(topic: Topic) -> dict[str, Any]:
+    """A snapshot as it goes over the WebSocket."""
+    return {key: cell.wire() for key, cell in snapshot(topic).items()}
+
+
+def forget() -> None:
+    """The next snapshots are read anew (after an act of a person; between tests)."""
+    for shared in _WHOLE.values():
+        shared.forget()

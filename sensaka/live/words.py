@@ -1,0 +1,50 @@
+"""The words of states and sources, as pages write them."""
+
+from inventory.rules.lifecycle import CARD, NODE
+
+SOURCES = {"agent": "the agent on its node", "exporter": "an exporter page", "bmc": "the BMC", "user": "a person"}
+KIND_WORDS = {
+    "busy": "Busy",
+    "idle": "Idle",
+    "unknown": "Unknown",
+    "out": "Not available",
+    "failed": "Failed",
+    "missing": "Missing",
+}
+# The mark of a kind, as sensaka.css draws it: [data-kind] on the page, the state of the cell on the wire.
+KIND_TAGS = {"busy": "busy", "idle": "idle", "unknown": "unknown", "out": "off", "failed": "bad", "missing": "bad"}
+CARD_STATES = CARD.states
+NODE_STATES = NODE.states
+NODE_TAGS = {
+    "active": "good",
+    "asleep": "off",
+    "retired": "off",
+    "enrolled": "free",
+    "verifying": "free",
+    "ready": "free",
+    "provisioning": "free",
+    "draining": "warn",
+    "maintenance": "warn",
+    "verifying_failed": "bad",
+    "provisioning_failed": "bad",
+}
+POWER_TAGS = {"on": "good", "off": "off", "turning_on": "warn", "turning_off": "warn", "unknown": "unknown"}
+FAILURES = {
+    "timeout": "No answer in time",
+    "unreachable": "Can't be reached",
+    "authentication": "Log-in refused",
+    "tls": "Certificate not trusted",
+    "protocol": "Answer not understood",
+    "not_supported": "Not supported",
+    "permission": "No permission",
+    "lost": "Device lost",
+    "busy": "Device busy",
+    "missing_library": "Library missing",
+    "implausible": "Implausible value",
+    "unknown": "Failed",
+}
+
+
+def state_words(state: str) -> str:
+    """`provisioning_failed` as people read it."""
+    return state.replace("_", " ").capitalize()

@@ -1,0 +1,34 @@
+"""Who hears of what: the apps' signals become touches of the live pages. Connected when Django is ready."""
+
+from typing import Any
+
+from django.db.models.signals import post_save
+
+from inventory import signals
+from inventory.models import Discovery
+from sensaka.live.hub import touch
+from sensaka.live.topics import Change
+
+
+def _samples_stored(**_: Any) -> None:
+    touch(Change.SAMPLES)
+
+
+def _tree_changed(**_: Any) -> None:
+    touch(Change.TREE)
+
+
+def _collector_read(**_: Any) -> None:
+    touch(Change.COLLECTORS)
+
+
+def _discovery_saved(**_: Any) -> None:
+    touch(Change.DISCOVERY)
+
+
+def connect() -> None:
+    """Connect every receiver; calling it twice changes nothing."""
+    signals.samples_stored.connect(_samples_stored, dispatch_uid="live.samples")
+    signals.tree_changed.connect(_tree_changed, dispatch_uid="live.tree")
+    signals.collector_read.connect(_collector_read, dispatch_uid="live.collectors")
+    post_save.connect(_discovery_saved, sender=Discovery, dispatch_uid="live.discovery")

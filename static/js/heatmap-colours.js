@@ -1,0 +1,42 @@
+// Colours of the map: cividis, made to be read alike with and without colour vision; hatching for unknown.
+const STOPS = [[0, 32, 77], [49, 68, 107], [102, 105, 112], [149, 143, 120], [203, 186, 105], [255, 234, 70]];
+
+export function scaleColour(share) {
+  const at = Math.min(1, Math.max(0, share)) * (STOPS.length - 1);
+  const low = Math.floor(at);
+  const high = Math.min(low + 1, STOPS.length - 1);
+  const mix = STOPS[low].map((part, index) => Math.round(part + (STOPS[high][index] - part) * (at - low)));
+  return `rgb(${mix.join(",")})`;
+}
+
+export function scaleGradient() {
+  return `linear-gradient(90deg, ${STOPS.map((stop) => `rgb(${stop.join(",")})`).join(", ")})`;
+}
+
+export function palette(element) {
+  const style = getComputedStyle(element);
+  const read = (name) => style.getPropertyValue(name).trim();
+  return {
+    busy: read("--busy"), idle: read("--idle"), free: read("--free"), bad: read("--bad"),
+    hatchA: read("--unknown-a"), hatchB: read("--unknown-b"),
+    text: read("--tblr-body-color") || "#222", muted: read("--tblr-secondary-color") || "#666",
+    surface: read("--tblr-bg-surface") || "#fff", border: read("--tblr-border-color") || "#ddd",
+  };
+}
+
+export function hatch(context, colours) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const pen = tile.getContext("2d");
+  pen.fillStyle = colours.hatchB;
+  pen.fillRect(0, 0, 6, 6);
+  pen.strokeStyle = colours.hatchA;
+  pen.lineWidth = 2;
+  pen.beginPath();
+  for (const shift of [-6, 0, 6]) {
+    pen.moveTo(shift, 6);
+    pen.lineTo(shift + 6, 0);
+  }
+  pen.stroke();
+  return context.createPattern(tile, "repeat");
+}

@@ -1,0 +1,45 @@
+"""Makes the browser tests' database in a process of its own and prints what it holds as one line of JSON."""
+
+import json
+import secrets
+from pathlib import Path
+
+import django
+
+
+def main() -> None:
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    from inventory.models import Agent
+    from inventory.services.agents import digest
+    from tests.sensaka.pages import seed
+
+    made = seed.build()
+    token = f"ska_{secrets.token_urlsafe(32)}"
+    agent = made.agents["a01-gpu02"]
+    Agent.objects.filter(pk=agent.pk).update(token_digest=digest(token))
+    node = made.nodes["a01-gpu02"]
+    own = [card for card in made.cards if card.node_id == node.pk]
+    print(
+        json.dumps(
+            {
+                "card": str(made.cards[0].pk),
+                "divided": str(made.cards[-1].pk),
+                "node": str(made.nodes["a01-gpu01"].pk),
+                "site": str(made.sites["Central"].pk),
+                "fed_node": str(node.pk),
+                "fed_cards": [str(card.pk) for card in own],
+                "token": token,
+                "bmc": str(made.bmcs["r01-gpu01"].pk),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    main()
