@@ -117,6 +117,8 @@ class Agent(Collector):
     spooled = models.PositiveIntegerField(null=True, blank=True, help_text="records waiting on the node")
     dropped = models.BigIntegerField(default=0, help_text="records lost because the spool was full")
     revoked_at = models.DateTimeField(null=True, blank=True)
+    reported_at = models.DateTimeField(null=True, blank=True, help_text="When what its newest report says was read")
+    silent_since = models.DateTimeField(null=True, blank=True, help_text="Set while the journal says it is silent")
 
     class Meta:
         ordering = ["node__name"]

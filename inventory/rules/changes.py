@@ -21,7 +21,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The last time one collector saw a card, and where it said that it was."""
+    """The last time one collector saw a card, and where it said that it was.
+
+    An agent reports only what changes: what its newest report says holds as long as the agent is
+    heard of, until `alive_at`.
+    """
 
     source: str
     collector: UUID
@@ -29,6 +33,12 @@ class Seen:
     at: datetime
     slot: str = ""
     pci_address: str = ""
+    alive_at: datetime | None = None
+
+    @property
+    def valid_at(self) -> datetime:
+        """Until when this sighting is known to hold."""
+        return max(self.at, self.alive_at) if self.alive_at is not None else self.at
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ class _Reconciler:
         return self.look.senior_at is not None and self.look.fresh(self.look.senior_at)
 
     def _elsewhere(self, card: KnownCard) -> list[Seen]:
-        return [seen for seen in card.sightings if seen.node != self.look.node and self.look.fresh(seen.at)]
+        return [seen for seen in card.sightings if seen.node != self.look.node and self.look.fresh(seen.valid_at)]
 
     def _rivals(self, card: KnownCard) -> list[Seen]:
         """Current sightings at other nodes by sources that this one can't simply overrule."""
@@ -162,7 +162,7 @@ class _Reconciler:
         before = any(
             (seen.source != "bmc") == self.look.in_band
             for seen in card.sightings
-            if seen.node == self.look.node and self.look.fresh(seen.at)
+            if seen.node == self.look.node and self.look.fresh(seen.valid_at)
         )
         if not before and not card.conflict:
             return True  # first seen here: it moved, and the other node's next reading will lack it
@@ -207,7 +207,7 @@ class _Reconciler:
             changed = mine is not None and bool(mine.slot) and mine.slot != said.slot
             if not before.slot or (not senior and (not same_rank or changed)):
                 place, moved = replace(place, slot=said.slot), changed and bool(before.slot)
-            elif changed and not any(self.look.fresh(seen.at) for seen in senior):
+            elif changed and not any(self.look.fresh(seen.valid_at) for seen in senior):
                 place, moved = replace(place, slot=said.slot), True
         if said.pci_address and said.pci_address != before.pci_address:
             senior = [seen for seen in others if seen.pci_address and PRECEDENCE[seen.source] < rank]
@@ -302,7 +302,9 @@ class _Reconciler:
         if self._is_named_lost(card) and not replaced:
             return False
         if rank and any(
-            PRECEDENCE[seen.source] < rank and look.fresh(seen.at) for seen in card.sightings if seen.node == look.node
+            PRECEDENCE[seen.source] < rank and look.fresh(seen.valid_at)
+            for seen in card.sightings
+            if seen.node == look.node
         ):
             return False
         if rank == 0:
@@ -412,7 +414,7 @@ class _Reconciler:
     def _slices_belong_to_senior(self, card: KnownCard) -> bool:
         rank = PRECEDENCE[self.look.source]
         return any(
-            PRECEDENCE[seen.source] < rank and seen.node == self.look.node and self.look.fresh(seen.at)
+            PRECEDENCE[seen.source] < rank and seen.node == self.look.node and self.look.fresh(seen.valid_at)
             for seen in card.sightings
         )
 

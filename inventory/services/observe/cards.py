@@ -1,7 +1,6 @@
 """What a card says of itself besides its identity: model, memory, modes, links."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from uuid import UUID
 
 from django.utils import timezone
@@ -9,6 +8,7 @@ from django.utils import timezone
 from inventory.models import Card, CardModel, JournalKind
 from inventory.observations import CardReading
 from inventory.rules.changes import PRECEDENCE
+from inventory.services.catalogue import match_model
 from inventory.services.journal import Note
 from inventory.services.observe import sentences
 from inventory.services.observe.apply import Applied
@@ -25,6 +25,7 @@ def write_facts(
 ) -> None:
     """Writes facts that changed. A BMC fills gaps; what the operating system said of a card stands."""
     dirty: dict[UUID, Card] = {}
+    models: dict[tuple[str, str, int | None], CardModel | None] = {}
     for index, card in applied.by_index.items():
         known = {row.source for row in snapshot.sightings.get(card.id, ())}
         junior = any(PRECEDENCE[other] < PRECEDENCE[source] for other in known)
@@ -34,13 +35,16 @@ def write_facts(
             dirty[card.id] = card
         if before is not None and card.mig_enabled is not None and before != card.mig_enabled:
             applied.notes.append(_mig_note(card, source))
-        if card.model_id is None and refresh and (model := _model_of(card)) is not None:
-            card.model = model
-            dirty[card.id] = card
+        if card.model_id is None and refresh:
+            key = (card.model_name, card.pci_id, card.memory_total)
+            if key not in models:
+                models[key] = match_model(name=card.model_name, pci_id=card.pci_id, memory=card.memory_total)
+            if models[key] is not None:
+                card.model = models[key]
+                dirty[card.id] = card
     if dirty:
         Card.objects.bulk_update(dirty.values(), (*_LASTING, *_PASSING, "model"))
-        if any(card.node_id for card in dirty.values()):
-            applied.nodes |= {card.node_id for card in dirty.values() if card.node_id}
+        applied.nodes |= {card.node_id for card in dirty.values() if card.node_id}
 
 
 def _take_over(card: Card, reading: CardReading, *, names: Sequence[str], gaps_only: bool) -> bool:
@@ -57,14 +61,6 @@ def _take_over(card: Card, reading: CardReading, *, names: Sequence[str], gaps_o
             if name == "model_name":
                 card.model = None
     return changed
-
-
-def _model_of(card: Card) -> CardModel | None:
-    if find_spec("inventory.services.catalogue") is None:
-        return None
-    from inventory.services import catalogue
-
-    return catalogue.match_model(name=card.model_name, pci_id=card.pci_id, memory=card.memory_total)
 
 
 def _mig_note(card: Card, source: str) -> Note:

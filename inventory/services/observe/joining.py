@@ -23,11 +23,11 @@ _CURRENT_SECONDS = 90
 
 
 def join_twin(*, node: Node, others: Mapping[UUID, Node], visit: Visit, snapshot: Snapshot) -> bool:
-    """Joins the node that a BMC made of this machine, when there is one. All rows are locked.
+    """Joins the node that a BMC or exporter made of this machine, when there is one. All rows are locked.
 
     True when it did: the snapshot is out of date then.
     """
-    if visit.source == "bmc":
+    if visit.source != "agent":
         return False
     for card in snapshot.cards.values():
         if card.node_id in (None, node.id) or card.state == "retired":
@@ -35,7 +35,7 @@ def join_twin(*, node: Node, others: Mapping[UUID, Node], visit: Visit, snapshot
         other = others[card.node_id]
         rows = [row for row in snapshot.sightings.get(card.id, ()) if row.node_id == other.id]
         current = any((visit.at - row.seen_at).total_seconds() <= _CURRENT_SECONDS for row in rows)
-        if not current or any(row.source != "bmc" for row in rows) or not _may_be_one(node, other):
+        if not current or any(row.source == "agent" for row in rows) or not _may_be_one(node, other):
             continue
         reason = f"both list {card_name(card)}"
         join_nodes(keep=node, drop=other, at=visit.at, source=visit.source, reason=reason)
@@ -44,24 +44,38 @@ def join_twin(*, node: Node, others: Mapping[UUID, Node], visit: Visit, snapshot
 
 
 def _may_be_one(node: Node, other: Node) -> bool:
-    if identity_of(node).contradicts(identity_of(other)) or Bmc.objects.filter(node=node).exists():
+    if identity_of(node).contradicts(identity_of(other)) or Agent.objects.filter(node=other).exists():
         return False
-    return not (Agent.objects.filter(node=other).exists() or Exporter.objects.filter(node=other).exists())
+    if Bmc.objects.filter(node=other).exists() and Bmc.objects.filter(node=node).exists():
+        return False
+    # An exporter reads the operating system too, so it must at least be the same host by name.
+    alike = other.name.split("~")[0].lower() in (node.hostname.lower(), node.name.split("~")[0].lower())
+    return alike or not Exporter.objects.filter(node=other).exists()
 
 
 def node_of_cards(cards: Sequence[CardReading], *, source: str) -> Node | None:
-    """The one node without a BMC whose operating system lists most of these cards, by UUID or serial.
+    """The node without a BMC whose operating system lists most of these cards, by UUID or serial.
 
     None when no node or several have them: cards may be on their way between nodes.
     """
+    node = _home(cards, source, seen_by=~Q(source="bmc"))
+    return node if node is not None and not Bmc.objects.filter(node=node).exists() else None
+
+
+def node_that_lists(cards: Sequence[CardReading], *, source: str) -> Node | None:
+    """The node on which most of these cards stand, whoever says so."""
+    return _home(cards, source, seen_by=Q())
+
+
+def _home(cards: Sequence[CardReading], source: str, *, seen_by: Q) -> Node | None:
     identities = [observed(card, source=source).identity for card in cards]
     uuids = [form for one in identities if one.uuid for form in clean.uuid_spellings(one.uuid)]
     serials = [form for one in identities if one.serial for form in clean.serial_spellings(one.serial)]
     if not uuids and not serials:
         return None
     same = Q(card__uuid__in=uuids) | Q(card__serial__in=serials)
-    rows = Sighting.objects.filter(same, card__state="present").exclude(source="bmc").values_list("card", "card__node")
+    rows = Sighting.objects.filter(same, seen_by, card__state="present").values_list("card", "card__node")
     homes = [home for _, home in set(rows)]
-    if not homes or len(set(homes)) > 1 or 2 * len(homes) <= len(cards):
+    if len(set(homes)) != 1 or 2 * len(homes) <= len(cards):
         return None
-    return Node.objects.filter(pk=homes[0], bmcs=None).first()
+    return Node.objects.filter(pk=homes[0]).first()

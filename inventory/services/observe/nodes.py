@@ -10,15 +10,18 @@ from inventory.services.nodes import complete_identity, rename_node
 from inventory.services.observe.changes import TreeChanges
 from inventory.services.observe.firmware import Version, write_versions
 from inventory.services.observe.processes import write_processes
-from inventory.services.observe.recording import REFRESH, Recording, latest, record
+from inventory.services.observe.recording import Recording, latest, record
 from inventory.services.observe.visits import Visit
 
 
-def record_node_reading(*, node: Node, source: str, collector_id: UUID, reading: NodeReading) -> TreeChanges:
+def record_node_reading(
+    *, node: Node, source: str, collector_id: UUID, reading: NodeReading, simulated: bool = False
+) -> TreeChanges:
     """Brings the tree in line with what an agent or exporter saw; stores no samples.
 
-    `source` is agent or exporter, `collector_id` the id of its row. Everything is written in one
-    transaction. Raises Node.DoesNotExist when the node was removed meanwhile.
+    `source` is agent or exporter, `collector_id` the id of its row. `simulated` marks what comes from
+    the simulator through a source that can't say so itself. Everything is written in one transaction.
+    Raises Node.DoesNotExist when the node was removed meanwhile.
     """
     at = latest(reading.observed_at)
     visit = Visit(
@@ -29,7 +32,7 @@ def record_node_reading(*, node: Node, source: str, collector_id: UUID, reading:
         cards=tuple(card for card in reading.cards if card.present),
         complete=reading.complete,
         failures=reading.failures,
-        simulated=reading.simulated,
+        simulated=reading.simulated or simulated,
     )
     return record(visit, lambda recording: _write_rest(recording, reading))
 
@@ -70,7 +73,7 @@ def _write_node(recording: Recording, reading: NodeReading) -> None:
             fields.append(field)
     if visit.source == "agent":
         fields += _write_identity(recording, reading)
-    if fields or node.read_at is None or visit.at - node.read_at >= REFRESH or recording.applied.nodes:
+    if fields or recording.refresh:
         node.read_at = max(visit.at, node.read_at or visit.at)
         node.save(update_fields=[*fields, "read_at", "updated_at"])
     if fields:

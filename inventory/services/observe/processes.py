@@ -57,7 +57,7 @@ def _rows(recording: Recording, readings: Sequence[ProcessReading]) -> dict[_Key
     at, rows = recording.visit.at, {}
     for reading in readings:
         card = cards.get(uuid_key(card_uuid(reading.card_uuid)))
-        if card is None or reading.pid <= 0:
+        if card is None or reading.pid < 0:
             continue
         part = slices.get(reading.slice_uuid)
         rows[card.id, part.id if part else None, reading.pid] = ProcessBinding(

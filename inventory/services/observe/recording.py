@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from inventory.models import Node, Sighting
+from inventory.models import Agent, Node, Sighting
 from inventory.rules.reconcile import reconcile
 from inventory.services.journal import Note, write_entries
 from inventory.services.observe.apply import Applied, Applier, names_of
@@ -111,12 +111,14 @@ def _record(visit: Visit, nodes: set[UUID], also: Callable[[Recording], None]) -
     )  # fmt: skip
     applied = applier.run(plan)
     refresh = bool(plan.changes) or look.last_at is None or visit.at - look.last_at >= REFRESH
-    if visit.source != "bmc":
-        refresh = refresh or node.read_at is None or visit.at - node.read_at >= REFRESH
+    if visit.source == "agent":
+        agent = snapshot.agents.get(visit.collector)
+        refresh = refresh or agent is None or agent.reported_at is None or visit.at - agent.reported_at >= REFRESH
     recording = Recording(visit, node, snapshot, applied, refresh and not plan.stale, plan.stale, applied.notes)
     if not plan.stale:
         write_facts(applied=applied, readings=visit.cards, source=visit.source, snapshot=snapshot, refresh=refresh)
         if refresh:
+            Agent.objects.filter(pk=visit.collector).update(reported_at=visit.at)
             _renew_sightings(recording, seen_cards=[card.identity for card in seen])
         also(recording)
     write_entries(notes=applied.notes)

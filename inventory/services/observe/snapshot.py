@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from inventory.models import Card, Node, Sighting, Slice
+from inventory.models import Agent, Card, Node, Sighting, Slice
 from inventory.observations import CardReading, FailureKind, ReadFailure
 from inventory.rules import identity as clean
 from inventory.rules.changes import KnownCard, KnownSlice, Look, ObservedCard, ObservedSlice, Seen
@@ -23,6 +23,7 @@ class Snapshot:
     sightings: dict[UUID, list[Sighting]]
     slices: dict[UUID, list[Slice]]
     foreign_slices: list[Slice] = field(default_factory=list)
+    agents: dict[UUID, Agent] = field(default_factory=dict)
 
     def nodes(self) -> set[UUID]:
         """The nodes that the cards stand on."""
@@ -42,7 +43,7 @@ class Snapshot:
             first_seen_at=card.first_seen_at,
             vendor=card.vendor,
             conflict=bool(card.conflict),
-            sightings=tuple(_seen(row) for row in self.sightings.get(card.id, ())),
+            sightings=tuple(self._seen(row) for row in self.sightings.get(card.id, ())),
             slices=tuple(KnownSlice(s.id, s.uuid, s.profile, s.instance_id) for s in self.slices.get(card.id, ())),
         )
 
@@ -55,25 +56,29 @@ class Snapshot:
 
     def senior_at(self, node: Node, source: str) -> datetime | None:
         """The time of the last reading of the node by a source that is trusted more."""
-        if source == "bmc":
-            return node.read_at
         if source == "agent":
             return None
-        seen = [row for rows in self.sightings.values() for row in rows if row.node_id == node.id]
-        return max((row.seen_at for row in seen if row.source == "agent"), default=None)
+        heard = [agent.succeeded_at for agent in self.agents.values() if agent.node_id == node.id]
+        heard += [agent.reported_at for agent in self.agents.values() if agent.node_id == node.id]
+        if source == "bmc":
+            heard.append(node.read_at)
+        return max((moment for moment in heard if moment is not None), default=None)
+
+    def _seen(self, row: Sighting) -> Seen:
+        slot, address = row.identity.get("slot", ""), row.identity.get("pci_address", "")
+        agent = self.agents.get(row.collector_id)
+        # What an agent's newest report says holds while the agent is heard of: it reports changes only.
+        holds = agent is not None and agent.reported_at is not None and row.seen_at >= agent.reported_at
+        alive_at = agent.succeeded_at if agent is not None and holds else None
+        return Seen(row.source, row.collector_id, row.node_id, row.seen_at, slot, address, alive_at)
 
 
 def _is_of(row: Sighting, collector: UUID, node: UUID) -> bool:
     return row.collector_id == collector and row.node_id == node
 
 
-def _seen(row: Sighting) -> Seen:
-    slot, address = row.identity.get("slot", ""), row.identity.get("pci_address", "")
-    return Seen(row.source, row.collector_id, row.node_id, row.seen_at, slot, address)
-
-
 def load(*, node: Node, identities: Sequence[CardIdentity], slices: Iterable[str]) -> Snapshot:
-    """Cards of the node and cards elsewhere with an identity of the reading: three queries."""
+    """Cards of the node and cards elsewhere with an identity of the reading: four queries."""
     uuids = [form for one in identities if one.uuid for form in clean.uuid_spellings(one.uuid)]
     serials = [form for one in identities if one.serial for form in clean.serial_spellings(one.serial)]
     concerned = Card.objects.filter(Q(node=node) | Q(uuid__in=uuids) | Q(serial__in=serials)).order_by("id")
@@ -88,7 +93,10 @@ def load(*, node: Node, identities: Sequence[CardIdentity], slices: Iterable[str
             open_slices[one.card_id].append(one)
         else:
             foreign.append(one)
-    return Snapshot(cards, sightings, open_slices, foreign)
+    collectors = {row.collector_id for rows in sightings.values() for row in rows if row.source == "agent"}
+    reading = Agent.objects.filter(Q(pk__in=collectors) | Q(node=node), revoked_at=None)
+    agents = {agent.id: agent for agent in reading.only("id", "node", "reported_at", "succeeded_at")}
+    return Snapshot(cards, sightings, open_slices, foreign, agents)
 
 
 def observed(reading: CardReading, *, source: str) -> ObservedCard:

@@ -1,0 +1,5 @@
+"""What runs by the clock. Each module is imported here so that the workers find its tasks."""
+
+from inventory.tasks import collecting, samples
+
+__all__ = ["collecting", "samples"]
