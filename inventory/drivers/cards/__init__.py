@@ -1,7 +1,7 @@
 """Sources of card readings. `open_local_cards` finds those of this node; pages of exporters have a
 package of their own, which the agent does not import."""
 
-from inventory.drivers.cards.amd import AmdSmiCards
+from inventory.drivers.cards.amd import AmdCards
 from inventory.drivers.cards.capabilities import LocalCards
 from inventory.drivers.cards.nvml import NvmlCards
 
@@ -10,7 +10,7 @@ __all__ = ["LocalCards", "open_local_cards"]
 
 # One a process, like the libraries behind them: looking for cards again must not start new threads
 # beside one that hangs.
-_SOURCES: tuple[LocalCards, ...] = (NvmlCards(), AmdSmiCards())
+_SOURCES: tuple[LocalCards, ...] = (NvmlCards(), AmdCards())
 
 
 def open_local_cards(*, deadline: float = 10.0) -> list[LocalCards]:

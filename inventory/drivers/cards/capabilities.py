@@ -25,7 +25,11 @@ class LocalCards(ReadsCards, Protocol):
     """
 
     name: str
-    available: bool
-    reason: str
+
+    @property
+    def available(self) -> bool: ...
+
+    @property
+    def reason(self) -> str: ...
 
     def open(self, *, deadline: float = ...) -> None: ...

@@ -118,9 +118,10 @@ def test_a_node_without_the_library_says_so(bare_probe):
     """`sensaka-agent check` tells what can't be read, and why."""
     sources, same = bare_probe.do(do="local")
     assert same is True
-    assert [(name, available) for name, available, _ in sources] == [("NVML", False), ("amd-smi", False)]
+    assert [(name, available) for name, available, _ in sources] == [("NVML", False), ("AMD SMI", False)]
     assert "libnvidia-ml.so.1" in sources[0][2]
-    assert "not installed" in sources[1][2]
+    assert "amd-smi is not installed" in sources[1][2]
+    assert "amdgpu is not loaded" in sources[1][2]
     assert bare_probe.read().failures[0].kind is FailureKind.MISSING_LIBRARY
 
 

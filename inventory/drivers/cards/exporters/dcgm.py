@@ -112,7 +112,8 @@ def _values_only(numbers: dict[str, float]) -> dict[str, float]:
 
 
 def _slices(uuid: str, card: _Card) -> tuple[tuple[SliceReading, ...], tuple[ReadFailure, ...]]:
-    slices, failures = [], []
+    slices: list[SliceReading] = []
+    failures: list[ReadFailure] = []
     for instance, (profile, numbers) in sorted(card.slices.items()):
         taken = numbers.take(METRICS.values())
         name = slice_uuid(uuid, instance)

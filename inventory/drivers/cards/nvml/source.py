@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 import pynvml
@@ -171,7 +172,7 @@ class NvmlCards:
         jobs: dict[int, Job[CardRound] | None] = {}
         for index in range(count):
             slot = self._slots.setdefault(index, _Slot(index))
-            jobs[index] = slot.worker.submit(lambda slot=slot: slot.read(self._library))
+            jobs[index] = slot.worker.submit(partial(slot.read, self._library))
         answers: dict[int, CardRound | _Missed] = {}
         for index, job in jobs.items():
             answer = self._outcome(job, until, f"NVML index {index}")
