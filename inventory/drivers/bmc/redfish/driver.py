@@ -135,7 +135,9 @@ class RedfishBmc:
         if links.host:
             self._links = links
         if not (links.host or reading.bmc_firmware or reading.sensors or reading.cards):
-            raise RedfishError(_ROOT, FailureKind.PROTOCOL, "the service shows nothing that can be read")
+            if not reader.failures.result():
+                raise RedfishError(_ROOT, FailureKind.PROTOCOL, "the service shows nothing that can be read")
+            return BmcReading(observed_at=datetime.now(UTC), reached=False)
         return reading
 
     async def _poll(self, reader: Reader) -> BmcReading:

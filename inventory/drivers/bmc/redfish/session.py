@@ -80,12 +80,15 @@ class Login:
 
     async def _open(self) -> None:
         answer = await self._post(self.sessions)
-        if answer.status in (404, 405):
+        guessed = answer.status in (404, 405)
+        if guessed:
             other = _OLD_SESSIONS if self.sessions != _OLD_SESSIONS else DEFAULT_SESSIONS
             answer = await self._post(other)
         if self._keep(answer):
             return
-        if answer.status in (400, 401, 403) and not _is_full(answer):
+        # At a guessed path 401 may only mean that nothing is there for strangers to see.
+        refused = answer.status in (400, 401, 403) and not (guessed and answer.status == 401)
+        if refused and not _is_full(answer):
             error = RedfishError("login", FailureKind.AUTHENTICATION, _refusal(answer), status=answer.status)
             self._client.give_up(error)
             raise error

@@ -51,16 +51,19 @@ class Response:
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
     """The next request of a connection; None when the client has closed it."""
+    first = await reader.read(1)
+    if first and not first.isalpha():
+        raise BadRequest("not an HTTP request")  # a TLS handshake on a plain port, most likely
     try:
-        head = await reader.readuntil(b"\r\n\r\n")
+        head = first + await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
         return None
     except asyncio.LimitOverrunError as error:
         raise BadRequest("header too long") from error
     if len(head) > _MOST_HEAD:
         raise BadRequest("header too long")
-    first, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
-    parts = first.split(" ")
+    opening, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+    parts = opening.split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
         raise BadRequest("not an HTTP request")
     headers: dict[str, str] = {}

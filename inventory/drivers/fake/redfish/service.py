@@ -57,7 +57,9 @@ class RedfishService:
 
     def answer(self, request: Request) -> Response:
         """Never raises for what a client sends."""
-        if request.method == "POST" and request.path == self.sessions.collection and self.behaviour.sessions:
+        if request.method == "POST" and request.path == self.sessions.collection:
+            if not self.behaviour.sessions:
+                return self._error(404, "Base.1.18.ResourceMissingAtURI", "There is no session service.")
             return self._login(request)
         if request.path not in _OPEN and not self._admitted(request):
             return self._error(401, "Base.1.18.NoValidSession", "There is no valid session.")
