@@ -55,13 +55,16 @@ class Sensors:
     @classmethod
     def cold(cls, count: int, inlet: Floats) -> "Sensors":
         """Cards that have just been switched on."""
-        return cls(
-            _zeros(count), inlet.copy(), inlet.copy(), *(_zeros(count) for _ in range(6)),
-            *(_zeros(count) for _ in range(6)), np.zeros(count, dtype=np.int64),
-        )  # fmt: skip
+        counters = {name: _zeros(count) for name in COUNTERS}
+        sensors = cls(power=_zeros(count), temperature=inlet.copy(), memory_temperature=inlet.copy(), **counters)
+        for name in _SHOWN:
+            setattr(sensors, name, _zeros(count))
+        sensors.reasons = np.zeros(count, dtype=np.int64)
+        return sensors
 
 
 COUNTERS = ("energy", "ecc_corrected", "ecc_uncorrected", "pcie_replays", "nvlink_errors", "remapped_rows")
+_SHOWN = ("activity", "tensor", "memory_activity", "memory_share", "sm_clock", "traffic")
 KEPT = (*COUNTERS, "power", "temperature", "memory_temperature")
 assert set(KEPT) <= {item.name for item in fields(Sensors)}
 

@@ -158,12 +158,15 @@ class Fleet:
         return {
             "server": self.options.server,
             "agents": len(self.agents) + len(self.real),
-            "enrolled": sum(agent.enrolled for agent in (*self.agents, *self.real)),
+            "enrolled": sum(agent.enrolled for agent in self._enrolling()),
             "acknowledged_samples": sum(agent.acknowledged.samples for agent in self.agents),
             "waiting_records": sum(agent.spool.pending for agent in self.agents),
             "redfish_requests": self.redfish.requests,
             "cpu_seconds": round(time.process_time(), 2),
         }
+
+    def _enrolling(self) -> list[Enrolling]:
+        return [*self.real, *self.agents]
 
     async def apply(self) -> None:
         """Bring every door in line with the world."""
@@ -228,11 +231,10 @@ class Fleet:
         """Make the fleet known to the product, again after a refusal, until it is done."""
         token = await self._operator_token()
         product = Product(self.options.server, token)
-        agents: list[Enrolling] = [*self.real, *self.agents]
         try:
             while True:
                 registration = Registration(
-                    product=product, plan=self.world.plan, agents=agents, exporter_url=self.exporters.url_of,
+                    product=product, plan=self.world.plan, agents=self._enrolling(), exporter_url=self.exporters.url_of,
                     login=self.login,
                 )  # fmt: skip
                 try:
@@ -261,23 +263,20 @@ class Fleet:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop.set)
-        turning: asyncio.Task[Any] | None = None
-        registering: asyncio.Task[Any] | None = None
+        tasks: list[asyncio.Task[Any]] = []
         try:
             await self.start()
-            turning = asyncio.create_task(self.wheel.turn())
-            registering = asyncio.create_task(self.register())
             stopped = asyncio.create_task(self.stop.wait())
-            await asyncio.wait({turning, stopped, registering}, return_when=asyncio.FIRST_COMPLETED)
-            while not stopped.done():
-                for task in (turning, registering):
-                    if task.done():
-                        task.result()  # raises what ended it
-                await asyncio.wait({turning, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            working = {asyncio.create_task(self.wheel.turn()), asyncio.create_task(self.register())}
+            tasks = [stopped, *working]
+            while not stopped.done() and working:
+                done, _ = await asyncio.wait({stopped, *working}, return_when=asyncio.FIRST_COMPLETED)
+                for task in done & working:
+                    task.result()  # raises what ended it
+                working -= done
         finally:
-            for task in (turning, registering):
-                if task is not None:
-                    task.cancel()
+            for task in tasks:
+                task.cancel()
             await self._close()
 
     async def _close(self) -> None:

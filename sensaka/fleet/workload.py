@@ -68,7 +68,7 @@ def daylight(at: float, time_zone: str) -> float:
     """How busy people are, 0-1: lowest at four in the morning, highest at four in the afternoon, less at weekends."""
     local = datetime.fromtimestamp(at, _zone(time_zone))
     hour = local.hour + local.minute / 60
-    level = (0.5 - 0.5 * math.cos(2 * math.pi * (hour - 4) / 24)) ** 1.4
+    level: float = (0.5 - 0.5 * math.cos(2 * math.pi * (hour - 4) / 24)) ** 1.4
     return level * (0.55 if local.weekday() >= 5 else 1.0)
 
 
