@@ -38,12 +38,12 @@ class Sensors:
     power: Floats
     temperature: Floats
     memory_temperature: Floats
-    energy: Floats  # J since the driver was loaded
-    ecc_corrected: Floats
-    ecc_uncorrected: Floats
-    pcie_replays: Floats
-    nvlink_errors: Floats
-    remapped_rows: Floats
+    energy: Floats = field(default_factory=lambda: _zeros(0))  # J since the driver was loaded
+    ecc_corrected: Floats = field(default_factory=lambda: _zeros(0))
+    ecc_uncorrected: Floats = field(default_factory=lambda: _zeros(0))
+    pcie_replays: Floats = field(default_factory=lambda: _zeros(0))
+    nvlink_errors: Floats = field(default_factory=lambda: _zeros(0))
+    remapped_rows: Floats = field(default_factory=lambda: _zeros(0))
     activity: Floats = field(default_factory=lambda: _zeros(0))  # 0-100
     tensor: Floats = field(default_factory=lambda: _zeros(0))
     memory_activity: Floats = field(default_factory=lambda: _zeros(0))
@@ -55,9 +55,8 @@ class Sensors:
     @classmethod
     def cold(cls, count: int, inlet: Floats) -> "Sensors":
         """Cards that have just been switched on."""
-        counters = {name: _zeros(count) for name in COUNTERS}
-        sensors = cls(power=_zeros(count), temperature=inlet.copy(), memory_temperature=inlet.copy(), **counters)
-        for name in _SHOWN:
+        sensors = cls(power=_zeros(count), temperature=inlet.copy(), memory_temperature=inlet.copy())
+        for name in (*COUNTERS, *_SHOWN):
             setattr(sensors, name, _zeros(count))
         sensors.reasons = np.zeros(count, dtype=np.int64)
         return sensors
