@@ -220,6 +220,21 @@ def test_lines_that_can_not_be_read_are_told_and_make_the_reading_incomplete():
     assert "1 lines not understood" in reading.failures[0].detail
 
 
+def test_a_page_of_several_hosts_is_refused():
+    """A federated page would move the cards of many nodes into one."""
+    page = (DATA / "dcgm-3.3.prom").read_text()
+    other = page.replace("n01", "n07").replace(FIRST, "GPU-3").replace(SECOND, "GPU-4")
+    reading, _ = read_page(page + other, what="x", observed_at=NOW)
+    assert (reading.cards, reading.complete) == ((), False)
+    assert "n01, n07" in reading.failures[0].detail
+
+
+def test_a_page_whose_rows_name_no_card_is_not_an_empty_node():
+    reading, flavour = read_page('DCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\n', what="x", observed_at=NOW)
+    assert (flavour, reading.cards, reading.complete) == ("dcgm", (), False)
+    assert "UUID" in reading.failures[0].detail
+
+
 NAMES = st.sampled_from(
     ["DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_TOTAL",
      "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_MIG_MODE", "gpu_gfx_activity",

@@ -78,6 +78,16 @@ def test_compute_instances_that_share_a_gpu_instance_are_told_apart(start_probe)
     assert [one.instance_id for one in card.slices] == ["1/0", "1/1"]
 
 
+def test_what_mig_takes_away_comes_back_when_it_is_turned_off(start_probe):
+    """Trap: remapped rows and link counters are NotSupported on a card that is cut up."""
+    gone = {"0.fail.nvmlDeviceGetRemappedRows": 3, "0.field.161": 3, "0.field.162": 3, "0.field.163": 3}
+    probe = start_probe(count=1, **{"0.mig": 1}, **gone)
+    probe.read()
+    probe.set(**{"0.mig": 0}, **dict.fromkeys(gone))
+    values = probe.read().cards[0].values
+    assert (values.remapped_rows, values.nvlink_errors, values.utilization) == (3, 0, 97)
+
+
 def test_sample_buffers_of_vanished_instances_are_freed(start_probe):
     probe = start_probe(**MIG)
     probe.read()
@@ -94,6 +104,7 @@ def test_a_lost_card_keeps_its_identity_and_the_others_their_values(probe):
     reading = probe.read()
     assert reading.complete is False
     assert [(f.what, f.kind) for f in reading.failures] == [("NVML index 5", FailureKind.LOST)]
+    assert UUID.format(5) in reading.failures[0].detail
     cards = by_index(reading)
     assert len(cards) == 8
     assert all(cards[i].values.power == 612.345 for i in range(8) if i != 5)

@@ -17,6 +17,7 @@ from inventory.drivers.cards.exporters.assembly import (
     binding,
     label,
     most_common,
+    several_hosts,
     through_prometheus,
 )
 from inventory.drivers.cards.exporters.exposition import Row
@@ -190,7 +191,11 @@ def _card(board: list[_Device]) -> tuple[CardReading, list[ProcessReading]]:
 
 def read_amd(rows: list[Row], *, observed_at: datetime) -> NodeReading:
     """One node's cards, partitions and the pods or jobs that the page ties to them (with pid 0)."""
-    found = [_card(board) for board in _boards(_collect(rows))]
+    devices = _collect(rows)
+    refusal = several_hosts((label(device.labels, "hostname") for device in devices), observed_at=observed_at)
+    if refusal is not None:
+        return refusal
+    found = [_card(board) for board in _boards(devices)]
     labels = [_lower(row.labels) for row in rows]
     identified = [(card, bound) for card, bound in found if card.uuid or card.serial]
     unnamed = [

@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from inventory.drivers.cards.exporters.exposition import Row
 from inventory.drivers.cards.values import short
-from inventory.observations import ProcessReading
+from inventory.observations import FailureKind, NodeReading, ProcessReading, ReadFailure
 
 _NO_TEXT = frozenset({"N/A", "n/a", "NA", "None"})
 _TARGET_LABELS = frozenset({"pod", "namespace", "container"})
@@ -90,6 +91,17 @@ def binding(labels: Mapping[str, str], *, renamed: bool) -> ProcessReading | Non
         namespace=label(labels, "namespace", "pod_namespace"),
         slurm_job_id=job,
     )
+
+
+def several_hosts(hosts: Iterable[str], *, observed_at: datetime) -> NodeReading | None:
+    """A refusal when a page's cards stand in several hosts, as on a page that a Prometheus federates:
+    all of them would otherwise move into the one node that the page belongs to."""
+    names = sorted(set(hosts) - {""})
+    if len(names) < 2:
+        return None
+    detail = f"the cards of {len(names)} hosts are on one page ({', '.join(names)[:200]}): scrape each exporter itself"
+    failure = ReadFailure(what="hostname", kind=FailureKind.PROTOCOL, detail=detail)
+    return NodeReading(observed_at=observed_at, failures=(failure,), complete=False)
 
 
 def most_common(texts: Iterable[str]) -> str:

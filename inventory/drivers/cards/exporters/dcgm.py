@@ -11,7 +11,14 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from inventory.drivers.cards.exporters.assembly import Numbers, binding, label, most_common, through_prometheus
+from inventory.drivers.cards.exporters.assembly import (
+    Numbers,
+    binding,
+    label,
+    most_common,
+    several_hosts,
+    through_prometheus,
+)
 from inventory.drivers.cards.exporters.dcgm_names import (
     FP64_BLANK,
     INT32_BLANKS,
@@ -162,6 +169,10 @@ def _card(uuid: str, card: _Card) -> CardReading:
 def read_dcgm(rows: list[Row], *, observed_at: datetime) -> NodeReading:
     """One node's cards, slices and the pods or jobs that the page ties to them (with pid 0)."""
     cards, bindings = _collect(rows)
+    hosts = (label(card.labels, "Hostname", "hostname") for card in cards.values())
+    refusal = several_hosts(hosts, observed_at=observed_at)
+    if refusal is not None:
+        return refusal
     labels = [row.labels for row in rows]
     return NodeReading(
         observed_at=observed_at,

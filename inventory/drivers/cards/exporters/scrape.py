@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import httpx
+from msgspec.structs import replace
 
 from inventory.drivers.cards.exporters.amd import is_amd, read_amd
 from inventory.drivers.cards.exporters.dcgm import is_dcgm, read_dcgm
-from inventory.drivers.cards.exporters.exposition import MAX_PAGE, parse
+from inventory.drivers.cards.exporters.exposition import MAX_PAGE, Page, parse
 from inventory.drivers.cards.values import short
 from inventory.observations import FailureKind, NodeReading, ReadFailure
 
@@ -79,24 +80,21 @@ def read_page(text: str, *, what: str, observed_at: datetime) -> tuple[NodeReadi
     else:
         detail = "no series of a known exporter on the page"
         return _failed(what, FailureKind.PROTOCOL, detail), ""
-    return _with_page_failures(reading, what=what, misread=page.misread, example=page.first_misread), flavour
+    return _with_page_failures(reading, what=short(what), page=page), flavour
 
 
-def _with_page_failures(reading: NodeReading, *, what: str, misread: int, example: str) -> NodeReading:
+def _with_page_failures(reading: NodeReading, *, what: str, page: Page) -> NodeReading:
+    """The reading with what is wrong with the page as a whole. It is then not complete: a line that
+    could not be read may have been the only one of a card, and no card at all may mean no label."""
     failures = list(reading.failures)
-    if misread:
-        detail = f"{misread} lines not understood, the first: {example}"
-        failures.append(ReadFailure(what=short(what), kind=FailureKind.PROTOCOL, detail=detail[:2000]))
-    return NodeReading(
-        observed_at=reading.observed_at,
-        hostname=reading.hostname,
-        driver_version=reading.driver_version,
-        cards=reading.cards,
-        processes=reading.processes,
-        failures=tuple(failures),
-        # An unreadable line may have been the only one of a card.
-        complete=reading.complete and not misread,
-    )
+    if page.misread:
+        detail = f"{page.misread} lines not understood, the first: {page.first_misread}"
+        failures.append(ReadFailure(what=what, kind=FailureKind.PROTOCOL, detail=detail[:2000]))
+    if not reading.cards and not failures:
+        detail = "the page has series of cards, but none names a card by its UUID"
+        failures.append(ReadFailure(what=what, kind=FailureKind.PROTOCOL, detail=detail))
+    spoilt = bool(page.misread) or not reading.cards
+    return replace(reading, failures=tuple(failures), complete=reading.complete and not spoilt)
 
 
 def _kind(error: httpx.HTTPError) -> FailureKind:

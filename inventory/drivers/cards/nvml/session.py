@@ -24,6 +24,8 @@ class CardSession:
         """Open the card. The driver initialises it at this first call: it may fail, and it may hang."""
         self.calls = Calls()
         self._index = index
+        self._mig: bool | None = None
+        self._rounds = 0
         self._events = events
         self._handle: Any = pynvml.nvmlDeviceGetHandleByIndex(index)
         self._fields = Fields()
@@ -37,7 +39,7 @@ class CardSession:
         calls, handle = self.calls, self._handle
         if not self._identity.uuid:  # a passing fault at the opening must not leave it nameless for good
             self._identity = read_identity(calls, handle, self._index)
-        mig = mig_enabled(calls, handle)
+        mig = self._mig_mode()
         raw: dict[str, float | None] = read_figures(calls, handle, mig=bool(mig))
         from_fields, links = self._fields.read(calls, handle)
         from_gpm = self._gpm.read(calls, handle)
@@ -60,6 +62,17 @@ class CardSession:
             failures=calls.drain() + refused,
         )
         return card, processes
+
+    def _mig_mode(self) -> bool | None:
+        """Whether MIG is on. When that changes, what the card supports changes with it: ECC counters,
+        remapped rows and link counters of a card go away while it is cut up, and come back."""
+        mig = mig_enabled(self.calls, self._handle)
+        if self._rounds and mig != self._mig:
+            self.calls.absent.clear()
+            self._fields = Fields()
+        self._mig = mig
+        self._rounds += 1
+        return mig
 
     def close(self) -> None:
         """Free what the library holds for this card; the library must still be open."""

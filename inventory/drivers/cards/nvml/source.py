@@ -113,7 +113,7 @@ class NvmlCards:
             runtime_version=survey.runtime_version,
             cards=tuple(card for card, _ in rounds.values()) + tuple(stand_ins),
             processes=tuple(process for _, processes in rounds.values() for process in processes),
-            failures=tuple(miss.failure for miss in missed),
+            failures=tuple(self._named(miss) for miss in missed),
             complete=not missed,
         )
 
@@ -207,6 +207,14 @@ class NvmlCards:
         detail = short(f"{known.uuid} at {known.pci_address}")
         failure = ReadFailure(what=detail, kind=miss.failure.kind, detail=miss.failure.detail)
         return replace(known, failures=(failure,))
+
+    def _named(self, miss: _Missed) -> ReadFailure:
+        """The failure with the card that was last seen at its index: an index alone names nothing."""
+        known = self._known.get(miss.index)
+        if known is None or not known.uuid:
+            return miss.failure
+        detail = f"{miss.failure.detail}; last seen there: {known.uuid}, serial {known.serial or 'unknown'}"
+        return replace(miss.failure, detail=detail[:2000])
 
     def _remember(self, rounds: dict[int, CardRound]) -> None:
         for index, (card, _) in rounds.items():
