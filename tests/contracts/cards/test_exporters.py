@@ -220,6 +220,20 @@ def test_lines_that_can_not_be_read_are_told_and_make_the_reading_incomplete():
     assert "1 lines not understood" in reading.failures[0].detail
 
 
+def test_a_card_of_which_only_xid_79_is_left_is_lost():
+    """The number is sticky: beside other values it is history."""
+    row = f'DCGM_FI_DEV_XID_ERRORS{{UUID="{FIRST}",Hostname="n",err_code="79",err_msg="fallen off"}} 79\n'
+    (card,) = read_page(row, what="x", observed_at=NOW)[0].cards
+    assert (card.present, [failure.kind for failure in card.failures]) == (True, [FailureKind.LOST])
+    assert read("dcgm-3.3.prom")[0].cards[0].failures == ()
+
+
+def test_a_page_that_says_it_is_simulated_gives_a_simulated_reading():
+    page = (DATA / "dcgm-3.3.prom").read_text()
+    assert read_page(page, what="x", observed_at=NOW)[0].simulated is False
+    assert read_page(page + "sensaka_simulated 1\n", what="x", observed_at=NOW)[0].simulated is True
+
+
 def test_a_page_of_several_hosts_is_refused():
     """A federated page would move the cards of many nodes into one."""
     page = (DATA / "dcgm-3.3.prom").read_text()

@@ -29,7 +29,15 @@ from inventory.drivers.cards.exporters.dcgm_names import (
 )
 from inventory.drivers.cards.exporters.exposition import Row
 from inventory.drivers.cards.values import card_values, pci_address, short
-from inventory.observations import CardReading, NodeReading, ProcessReading, ReadFailure, SliceReading
+from inventory.observations import (
+    CardReading,
+    CardValues,
+    FailureKind,
+    NodeReading,
+    ProcessReading,
+    ReadFailure,
+    SliceReading,
+)
 
 _PREFIXES = ("DCGM_FI_", "DCGM_EXP_", "dcgm_")
 
@@ -61,6 +69,9 @@ def blank(value: float, *, counter: bool) -> bool:
     return value >= INT64_BLANK or value == FP64_BLANK or (not counter and value in INT32_BLANKS)
 
 
+# "Fallen off the bus": from then on the driver answers GPU_IS_LOST to everything. The number itself is
+# sticky, so it means that only while nothing else is read of the card.
+_OFF_THE_BUS = 79
 _COUNTERS = ("energy", "pcie_replays", "ecc_corrected", "ecc_uncorrected", "nvlink_errors", "remapped_rows")
 
 
@@ -147,6 +158,9 @@ def _card(uuid: str, card: _Card) -> CardReading:
     taken = card.numbers.take(METRICS.values())
     values, refused = card_values(_values_only(taken), what=uuid)
     slices, slices_refused = _slices(uuid, card)
+    lost: tuple[ReadFailure, ...] = ()
+    if values == CardValues(xid=_OFF_THE_BUS):
+        lost = (ReadFailure(what=uuid, kind=FailureKind.LOST, detail="XID 79, and nothing else is read of it"),)
     index = label(card.labels, "gpu")
     mig_mode = taken.get("_mig_mode")
     return CardReading(
@@ -162,7 +176,7 @@ def _card(uuid: str, card: _Card) -> CardReading:
         pcie_width=_small(taken.get("_pcie_width")),
         values=values,
         slices=slices,
-        failures=refused + slices_refused,
+        failures=lost + refused + slices_refused,
     )
 
 

@@ -20,6 +20,9 @@ from inventory.drivers.cards.exporters.exposition import MAX_PAGE, Page, parse
 from inventory.drivers.cards.values import short
 from inventory.observations import FailureKind, NodeReading, ReadFailure
 
+# The series by which a simulated exporter says that it is one; what is simulated must never look real.
+SIMULATED = "sensaka_simulated"
+
 
 class _Refused(Exception):
     """The page can't be used; carries what to report."""
@@ -94,7 +97,8 @@ def _with_page_failures(reading: NodeReading, *, what: str, page: Page) -> NodeR
         detail = "the page has series of cards, but none names a card by its UUID"
         failures.append(ReadFailure(what=what, kind=FailureKind.PROTOCOL, detail=detail))
     spoilt = bool(page.misread) or not reading.cards
-    return replace(reading, failures=tuple(failures), complete=reading.complete and not spoilt)
+    simulated = any(row.name == SIMULATED and row.value == 1 for row in page.rows)
+    return replace(reading, failures=tuple(failures), complete=reading.complete and not spoilt, simulated=simulated)
 
 
 def _kind(error: httpx.HTTPError) -> FailureKind:
