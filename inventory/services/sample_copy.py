@@ -126,7 +126,8 @@ def encode(rows: Rows, *, staged: bool = False) -> tuple[tuple[str, ...], bytes]
             out[name] = column[chosen]
         for place, name in enumerate(VALUE_FIELDS):
             if not pattern >> place & 1:
-                out[name] = matrix[chosen, place]
+                column = matrix[chosen, place]
+                out[name] = np.minimum(column, _EXACT) if name in INT8 else column
         _restore_large(out, rows, matrix, chosen)
         chunks.append(out.tobytes())
     chunks.append(_TRAILER)

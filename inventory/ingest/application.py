@@ -1,0 +1,215 @@
+"""POST /api/v1/telemetry/: token, body, cards, times; then the batch; then the answer.
+
+200 {"stored": n, "repeated": m}   committed
+400 no JSON, 401 no valid token, 405, 413 too large, 415
+409 unknown_cards {cards}          send a report first; nothing stored
+422 invalid | refused {samples}    names each sample from the future, too old, or of a card that was elsewhere
+503 with Retry-After               nothing stored, send the same again
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from inventory.ingest import wire
+from inventory.ingest.attendance import Attendance
+from inventory.ingest.batcher import Batcher
+from inventory.ingest.connection import AWAY, Connection
+from inventory.ingest.problems import Headers, Problem, unavailable
+from inventory.ingest.registry import Entry, Registry
+from inventory.observations import VALUE_FIELDS
+from inventory.rules.activity import SOURCE_CODES
+from inventory.services.sample_copy import Rows
+from inventory.services.samples import time_window
+
+log = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_AGENT = SOURCE_CODES["agent"]
+_VALUES = len(VALUE_FIELDS)
+_JSON: Headers = [(b"content-type", b"application/json")]
+_PROBLEM: Headers = [(b"content-type", b"application/problem+json")]
+NAMED = 100
+"""How many cards or samples a refusal names."""
+
+
+class Disconnected(Exception):
+    """The client went away before its body was there."""
+
+
+class _Worker:
+    """What one event loop holds: two connections, so that look-ups never wait behind a COPY."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.lookups, self.writes = Connection("look-ups"), Connection("samples")
+        self.registry = Registry(self.lookups)
+        self.batcher = Batcher(self.writes)
+        self.attendance = Attendance(self.lookups)
+
+
+class TelemetryApplication:
+    """The ASGI application. It starts with the first request and needs no lifespan."""
+
+    def __init__(self) -> None:
+        self._worker: _Worker | None = None
+        self._window = (0.0, 0, 0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one HTTP request."""
+        try:
+            status, headers, body = 200, _JSON, await self._take(scope, receive)
+        except Problem as problem:
+            status, headers, body = problem.status, [*_PROBLEM, *problem.headers], problem.body()
+        except Disconnected:
+            return
+        except AWAY as error:
+            log.warning("a post was turned away, the database is away: %s", str(error).strip())
+            problem = unavailable("the database can't be reached; send the same again", retry_after=2)
+            status, headers, body = 503, [*_PROBLEM, *problem.headers], problem.body()
+        except Exception:
+            log.exception("a post failed")
+            problem = Problem(500, "internal", "the server's log says why")
+            status, headers, body = 500, _PROBLEM, problem.body()
+        head = [*headers, (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": head})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    async def close(self) -> None:
+        """Write what waits and close the connections; a later request starts anew."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.batcher.close()
+            worker.attendance.close()
+            await worker.attendance.write()
+            await worker.lookups.close()
+            await worker.writes.close()
+
+    def _state(self) -> _Worker:
+        if self._worker is None or self._worker.loop is not asyncio.get_running_loop():
+            self._worker = _Worker()
+        return self._worker
+
+    async def _take(self, scope: Scope, receive: Receive) -> bytes:
+        if scope["method"] != "POST":
+            raise Problem(405, "method", "POST telemetry here", headers=[(b"allow", b"POST")])
+        headers = dict(scope["headers"])
+        worker = self._state()
+        digest = _digest(headers.get(b"authorization", b""))
+        entry = await worker.registry.find(digest)
+        if entry is None:
+            raise _unauthorized("the token is not that of an enrolled agent, or it was revoked")
+        _check_type(headers)
+        body = wire.decompress(await _body(receive, headers), headers.get(b"content-encoding", b"").strip().lower())
+        telemetry = wire.decode(body)
+        missing = _unknown(telemetry, entry)
+        if missing:
+            entry = await worker.registry.reload(digest)
+            if entry is None:
+                raise _unauthorized("the token was revoked")
+            missing = _unknown(telemetry, entry)
+        if missing:
+            detail = "these cards are not known on this node: send a report first"
+            raise Problem(409, "unknown_cards", detail, extra={"cards": missing[:NAMED]})
+        rows = self._rows(telemetry, entry)
+        stored = await worker.batcher.store(rows) if rows else 0
+        worker.attendance.note(
+            entry.agent,
+            interval=telemetry.interval,
+            spooled=_count(headers.get(b"x-sensaka-spooled"), 2**31 - 1),
+            dropped=_count(headers.get(b"x-sensaka-dropped"), 2**63 - 1),
+        )
+        return b'{"stored":%d,"repeated":%d}' % (stored, len(rows) - stored)
+
+    def _rows(self, telemetry: wire.Telemetry, entry: Entry) -> Rows:
+        """The samples as rows; Problem 422 that names those which can't be stored."""
+        oldest, newest = self._bounds()
+        rows = Rows()
+        refused: list[dict[str, object]] = []
+        plain, astuple = entry.plain, msgspec.structs.astuple
+        series_list, times, values = rows.series, rows.times, rows.values
+        for index, sample in enumerate(telemetry.samples):
+            second = int(sample.sampled_at.timestamp() // 1)
+            series = plain.get(sample.card)
+            if series is None:
+                series = entry.resolve(sample.card, second)
+            if series is None or not oldest <= second <= newest:
+                reason = "elsewhere" if series is None else "future" if second > newest else "too_old"
+                refused.append({"index": index, "card": sample.card, "sampled_at": sample.sampled_at, "reason": reason})
+                continue
+            series_list.append(series)
+            times.append(second)
+            values.append(astuple(sample)[:_VALUES])
+        if refused:
+            detail = f"{len(refused)} of {len(telemetry.samples)} samples can't be stored, so none was"
+            raise Problem(422, "refused", detail, extra={"samples": refused[:NAMED]})
+        rows.sources = [_AGENT] * len(times)
+        rows.intervals = [telemetry.interval] * len(times)
+        return rows
+
+    def _bounds(self) -> tuple[int, int]:
+        """The accepted times, worked out once a second."""
+        now = time.monotonic()
+        if now - self._window[0] >= 1 or not self._window[2]:
+            self._window = (now, *time_window(datetime.now(UTC)))
+        return self._window[1:]
+
+
+def _digest(authorization: bytes) -> str:
+    scheme, _, token = authorization.partition(b" ")
+    token = token.strip()
+    if scheme.lower() != b"token" or not token:
+        raise _unauthorized("send Authorization: Token with the node's token")
+    return sha256(token).hexdigest()
+
+
+def _unauthorized(detail: str) -> Problem:
+    return Problem(401, "unauthorized", detail, headers=[(b"www-authenticate", b"Token")])
+
+
+def _check_type(headers: dict[bytes, bytes]) -> None:
+    kind = headers.get(b"content-type", b"application/json").partition(b";")[0].strip().lower()
+    if kind != b"application/json":
+        raise Problem(415, "media_type", "send application/json")
+
+
+async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
+    too_large = Problem(413, "too_large", f"at most {wire.MAX_BODY} bytes; split the batch")
+    length = headers.get(b"content-length", b"0")
+    if not length.isdigit() or int(length) > wire.MAX_BODY:
+        raise too_large
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > wire.MAX_BODY:
+            raise too_large
+        if not message.get("more_body", False):
+            return b"".join((*parts, part)) if parts else part
+        parts.append(part)
+
+
+def _unknown(telemetry: wire.Telemetry, entry: Entry) -> list[str]:
+    named = {sample.card for sample in telemetry.samples}
+    return sorted(named - entry.plain.keys() - entry.claims.keys())
+
+
+def _count(header: bytes | None, limit: int) -> int | None:
+    """A counter that the agent sends along; nonsense is no reason to refuse its samples."""
+    return int(header) if header is not None and header.isdigit() and int(header) <= limit else None
+
+
+application = TelemetryApplication()
