@@ -68,7 +68,12 @@ def label(labels: Mapping[str, str], *names: str) -> str:
 
 def through_prometheus(rows: Iterable[Row]) -> bool:
     """Whether labels were renamed on the way: then plain pod labels are the exporter's own on every row."""
-    return any(name.startswith("exported_") for row in rows for name in row.labels)
+    return any(name.startswith("exported_") for labels in distinct_labels(rows) for name in labels)
+
+
+def distinct_labels(rows: Iterable[Row]) -> list[dict[str, str]]:
+    """Each set of labels of a page once: rows with the same labels share one object."""
+    return list({id(row.labels): row.labels for row in rows}.values())
 
 
 def binding(labels: Mapping[str, str], *, renamed: bool) -> ProcessReading | None:

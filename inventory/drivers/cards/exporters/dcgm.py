@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from inventory.drivers.cards.exporters.assembly import (
     Numbers,
     binding,
+    distinct_labels,
     label,
     most_common,
     several_hosts,
@@ -90,30 +91,51 @@ def _number(row: Row) -> float | None:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a set of labels says: the card, its GPU instance, and to whom it is bound."""
+
+    card: _Card | None
+    instance: str
+    bound: ProcessReading | None
+
+
+def _place(labels: dict[str, str], cards: dict[str, _Card], *, renamed: bool) -> _Place:
+    uuid = label(labels, "UUID", "uuid")
+    if not uuid.startswith("GPU-"):
+        return _Place(None, "", None)  # NVSwitch, CPU and link series carry no card
+    card = cards.setdefault(uuid, _Card())
+    card.labels.update((name, text) for name, text in labels.items() if text)
+    instance = label(labels, "GPU_I_ID")
+    if instance and instance not in card.slices:
+        card.slices[instance] = (label(labels, "GPU_I_PROFILE"), Numbers())
+    bound = binding(labels, renamed=renamed)
+    if bound is not None:
+        of_slice = slice_uuid(uuid, instance) if instance else ""
+        bound = replace(bound, card_uuid=uuid, slice_uuid=of_slice)
+    return _Place(card, instance, bound)
+
+
 def _collect(rows: list[Row]) -> tuple[dict[str, _Card], dict[ProcessReading, None]]:
     cards: dict[str, _Card] = {}
     bindings: dict[ProcessReading, None] = {}
+    places: dict[int, _Place] = {}
     renamed = through_prometheus(rows)
     for row in rows:
         if not row.name.startswith(_PREFIXES):
             continue
-        uuid = label(row.labels, "UUID", "uuid")
-        if not uuid.startswith("GPU-"):
-            continue  # NVSwitch, CPU and link series carry no card
-        card = cards.setdefault(uuid, _Card())
-        card.labels.update((name, text) for name, text in row.labels.items() if text)
-        instance = label(row.labels, "GPU_I_ID")
-        if instance and instance not in card.slices:
-            card.slices[instance] = (label(row.labels, "GPU_I_PROFILE"), Numbers())
-        bound = binding(row.labels, renamed=renamed)
-        if bound is not None:
-            of_slice = slice_uuid(uuid, instance) if instance else ""
-            bindings[replace(bound, card_uuid=uuid, slice_uuid=of_slice)] = None
+        place = places.get(id(row.labels))
+        if place is None:
+            place = places[id(row.labels)] = _place(row.labels, cards, renamed=renamed)
+        if place.card is None:
+            continue
+        if place.bound is not None:
+            bindings[place.bound] = None
         metric = METRICS.get(row.name)
         value = _number(row) if metric is not None else None
         if metric is not None and value is not None:
-            of_card = metric.whole_card or not instance
-            (card.numbers if of_card else card.slices[instance][1]).put(metric, row.name, value)
+            of_card = metric.whole_card or not place.instance
+            (place.card.numbers if of_card else place.card.slices[place.instance][1]).put(metric, row.name, value)
     return cards, bindings
 
 
@@ -187,7 +209,7 @@ def read_dcgm(rows: list[Row], *, observed_at: datetime) -> NodeReading:
     refusal = several_hosts(hosts, observed_at=observed_at)
     if refusal is not None:
         return refusal
-    labels = [row.labels for row in rows]
+    labels = distinct_labels(rows)
     return NodeReading(
         observed_at=observed_at,
         hostname=most_common(label(each, "Hostname", "hostname") for each in labels),

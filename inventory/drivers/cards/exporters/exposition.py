@@ -15,6 +15,7 @@ MAX_LINES = 200_000
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(,?)')
+_BLOCK = re.compile(r'\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\}')
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
 
@@ -25,7 +26,8 @@ class Truncated(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sample. `spelled` is the number as printed: its form tells integers from doubles."""
+    """One sample. `spelled` is the number as printed: its form tells integers from doubles. `labels` is
+    the same object in all rows with the same labels: look, but don't touch."""
 
     name: str
     labels: dict[str, str]
@@ -47,44 +49,48 @@ def _unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[0]), text) if "\\" in text else text
 
 
-def _labels(line: str, start: int) -> tuple[dict[str, str], int] | None:
-    """The labels after `{` at `start` and where they end, or None when they don't."""
+def _labels(block: str) -> dict[str, str] | None:
+    """The labels of a block in braces, or None when it is not made of labels."""
     labels: dict[str, str] = {}
-    while True:
-        match = _LABEL.match(line, start)
-        if match is None:
-            break
+    position = 1
+    while match := _LABEL.match(block, position):
         labels[match[1]] = _unescape(match[2])
-        start = match.end()
+        position = match.end()
         if not match[3]:
             break
-    while line[start : start + 1].isspace():
-        start += 1
-    return (labels, start + 1) if line[start : start + 1] == "}" else None
+    return labels if block[position:].strip() == "}" else None
 
 
-def _row(line: str) -> Row | None:
-    name = _NAME.match(line)
-    if name is None:
-        return None
-    labels: dict[str, str] = {}
-    position = name.end()
-    while line[position : position + 1].isspace():
-        position += 1
-    if line[position : position + 1] == "{":
-        found = _labels(line, position + 1)
-        if found is None:
+class _Reader:
+    """Reads lines. All series of a card carry the same labels: each block is taken apart once a page."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[str, dict[str, str] | None] = {}
+
+    def row(self, line: str) -> Row | None:
+        """The sample of a line, None when it can't be understood."""
+        name = _NAME.match(line)
+        if name is None:
             return None
-        labels, position = found
-    words = line[position:].split("#", 1)[0].split()  # a `#` after the value starts an exemplar
-    if not 1 <= len(words) <= 2:
-        return None
-    try:
-        # int() and float() accept digit groups such as 1_000, which the format does not.
-        value = float(words[0]) if "_" not in words[0] else None
-    except ValueError:
-        return None
-    return None if value is None else Row(name[0], labels, value, words[0])
+        labels: dict[str, str] | None = {}
+        rest = line[name.end() :].lstrip()
+        if rest[:1] == "{":
+            block = _BLOCK.match(rest)
+            labels = self._block(block[0]) if block is not None else None
+            rest = rest[block.end() :] if block is not None else ""
+        words = rest.split("#", 1)[0].split()  # a `#` after the value starts an exemplar
+        # float() accepts digit groups such as 1_000, which the format does not.
+        if labels is None or not 1 <= len(words) <= 2 or "_" in words[0]:
+            return None
+        try:
+            return Row(name[0], labels, float(words[0]), words[0])
+        except ValueError:
+            return None
+
+    def _block(self, block: str) -> dict[str, str] | None:
+        if block not in self._blocks:
+            self._blocks[block] = _labels(block)
+        return self._blocks[block]
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -104,12 +110,12 @@ def parse(text: str) -> Page:
         raise ValueError(f"more than {MAX_PAGE} characters")
     if text and not text.endswith("\n"):
         raise Truncated("the page does not end with a newline: it was cut off")
-    page = Page()
+    page, reader = Page(), _Reader()
     for raw in _lines(text):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
-        row = _row(line) if len(line) <= MAX_LINE else None
+        row = reader.row(line) if len(line) <= MAX_LINE else None
         if row is not None:
             page.rows.append(row)
             continue
