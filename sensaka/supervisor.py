@@ -11,6 +11,7 @@ ends the children.
 import argparse
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import signal
@@ -31,6 +32,8 @@ from sensaka import embedded
 
 ROOT = Path(__file__).resolve().parent.parent
 _COLOURS = {"web": 36, "worker": 33, "beat": 35, "fleet": 32, "sensaka": 1}
+# Shipped by libraries, used by no page of ours, and slow to compress.
+_UNUSED_STATIC = ("redoc", "rest_framework", "ext")
 _PRINTING = threading.Lock()
 
 
@@ -113,6 +116,18 @@ class Child:
         self.process.wait()
 
 
+def _fingerprint(sources: Sequence[Path]) -> str:
+    """Changes when a file below `sources` is added, removed or changed."""
+    digest = hashlib.sha256()
+    for source in sources:
+        files = sorted(source.rglob("*")) if source.is_dir() else [source]
+        for file in files:
+            if file.is_file():
+                status = file.stat()
+                digest.update(f"{file.relative_to(source.parent)} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
 class Supervisor:
     """Starts everything in order, watches it, and ends it in the reverse order."""
 
@@ -133,6 +148,8 @@ class Supervisor:
         environment = {
             **os.environ,
             "PYTHONUNBUFFERED": "1",
+            # Celery warns about root; the embedded mode may run as root and serves loopback only
+            "C_FORCE_ROOT": "1",
             "SENSAKA_VAR": str(self.var),
             "DJANGO_SETTINGS_MODULE": os.environ.get("DJANGO_SETTINGS_MODULE", "sensaka.settings.dev"),
         }
@@ -165,11 +182,21 @@ class Supervisor:
         with step("Database schema and catalogue"):
             self.manage("migrate", "--no-input")
             self.manage("load_catalogue")
-        with step("Static files"):
-            self.manage("collectstatic", "--no-input")
+        self._collect_static_files()
         accounts = ["first_accounts", "--json"] + (["--demo"] if self.demo else [])
         logins: list[dict[str, str]] = json.loads(self.manage(*accounts).strip().splitlines()[-1])
         return logins
+
+    def _collect_static_files(self) -> None:
+        """Collect and compress static files, unless nothing that goes into them has changed."""
+        stamp = self.var / "static.stamp"
+        wanted = _fingerprint([ROOT / "static", self.var / "assets", ROOT / "requirements.txt"])
+        if (self.var / "static").exists() and stamp.exists() and stamp.read_text() == wanted:
+            return
+        with step("Static files"):
+            ignored = [part for pattern in _UNUSED_STATIC for part in ("--ignore", pattern)]
+            self.manage("collectstatic", "--no-input", "--clear", *ignored)
+        stamp.write_text(wanted)
 
     def _open(self, service: embedded.PostgreSQL | embedded.Redis) -> None:
         self.services.append(service)
@@ -185,11 +212,11 @@ class Supervisor:
             "--graceful-timeout", "3", "--timeout", "60", "--log-level", "warning", "--no-control-socket",
         ]  # fmt: skip
         worker = [
-            python, "-m", "celery", "--app", "sensaka", "worker", "--loglevel", "WARNING", "--concurrency",
+            python, "-m", "celery", "--quiet", "--app", "sensaka", "worker", "--loglevel", "WARNING", "--concurrency",
             os.environ.get("WORKER_CONCURRENCY", "3"), "--without-gossip", "--without-mingle",
         ]  # fmt: skip
         beat = [
-            python, "-m", "celery", "--app", "sensaka", "beat", "--loglevel", "WARNING", "--pidfile", "",
+            python, "-m", "celery", "--quiet", "--app", "sensaka", "beat", "--loglevel", "WARNING", "--pidfile", "",
             "--schedule", str(self.var / "beat-schedule"),
         ]  # fmt: skip
         children = [

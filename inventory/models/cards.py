@@ -10,6 +10,8 @@ from inventory.models.places import Cluster
 from inventory.rules.lifecycle import CARD
 from sensaka.platform.models import Record
 
+CARD_STATES = [(state, state) for state in CARD.states]
+
 
 class NextSeries(Func):
     """The next number of the sequence that cards and slices share: the key of their samples."""
@@ -60,7 +62,7 @@ class Card(Record):
     series = models.IntegerField(unique=True, db_default=NextSeries(), editable=False)
     node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="cards", null=True, blank=True)
     model = models.ForeignKey(CardModel, on_delete=models.PROTECT, related_name="cards", null=True, blank=True)
-    state = models.CharField(max_length=16, default=CARD.initial, choices=[(state, state) for state in CARD.states])
+    state = models.CharField(max_length=16, default=CARD.initial, choices=CARD_STATES)
     vendor = models.CharField(max_length=32, blank=True)
     model_name = models.CharField(max_length=200, blank=True, help_text="As the device says")
     uuid = models.CharField(max_length=96, blank=True)

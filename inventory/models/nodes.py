@@ -8,6 +8,8 @@ from inventory.models.places import Cluster, Rack, Site
 from inventory.rules.lifecycle import NODE
 from sensaka.platform.models import Record
 
+NODE_STATES = [(state, state) for state in NODE.states]
+
 
 class Node(Record):
     """A server. Found again by machine id, system serial or UUID, never by name alone."""
@@ -18,7 +20,7 @@ class Node(Record):
     rack_position = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Lowest unit used")
     name = models.CharField(max_length=200)
     hostname = models.CharField(max_length=200, blank=True, help_text="What its operating system calls itself")
-    state = models.CharField(max_length=24, default=NODE.initial, choices=[(state, state) for state in NODE.states])
+    state = models.CharField(max_length=24, default=NODE.initial, choices=NODE_STATES)
     machine_id = models.CharField(max_length=64, blank=True, db_index=True)
     system_serial = models.CharField(max_length=100, blank=True, db_index=True)
     system_uuid = models.CharField(max_length=64, blank=True, db_index=True)

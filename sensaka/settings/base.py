@@ -113,6 +113,7 @@ STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 ASSETS_DIR = VAR_DIR / "assets"
 STATICFILES_DIRS = [BASE_DIR / "static", ("vendor", ASSETS_DIR)]
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ["map", "png", "webp", "woff", "woff2", "gz", "br", "zip"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
@@ -145,11 +146,17 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Sensaka",
     "DESCRIPTION": "Every accelerator in one tree: facts, promises, transitions, accounts, verdicts.",
     "VERSION": VERSION,
+    "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "ENUM_NAME_OVERRIDES": {
+        "NodeState": "inventory.models.nodes.NODE_STATES",
+        "CardState": "inventory.models.cards.CARD_STATES",
+        "DiscoveryState": "inventory.models.collectors.DiscoveryState",
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "inventory.api.openapi.add_telemetry",

@@ -120,7 +120,7 @@ def test_lists_page_by_cursor(operator: APIClient, node: Node) -> None:
     assert len(seen) == len(set(seen))
 
 
-@pytest.mark.parametrize("query", ["site=nonsense", "cursor=%00", "cursor=nonsense", "node=1"])
+@pytest.mark.parametrize("query", ["site=nonsense", "cursor=nonsense", "node=1"])
 def test_a_senseless_query_is_a_4xx(operator: APIClient, query: str) -> None:
     assert 400 <= operator.get(f"/api/v1/accelerators/?{query}").status_code < 500
 
