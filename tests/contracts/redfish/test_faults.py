@@ -158,6 +158,14 @@ async def test_a_lying_expand_is_found_out(serve: Serve, connect: Open, mode: Ex
     assert not [entry for entry in server.log.recent if "expand" in entry.query]
 
 
+async def test_an_expand_that_hangs_leaves_time_for_the_other_way(serve: Serve, connect: Open) -> None:
+    server = await serve(hgx(levels=2), faults=[Fault(path=f"{V1}/Chassis", query="*expand*", hang=True)])
+    reading = await connect(server).discover(deadline=3)
+    assert reading.elapsed < 3
+    assert reading.failures == ()
+    assert len(reading.cards) == 2
+
+
 @pytest.mark.parametrize("page_size", [1, 2, 7])
 @pytest.mark.parametrize("levels", [0, 1, 2])
 async def test_pages_are_followed(serve: Serve, connect: Open, page_size: int, levels: int) -> None:

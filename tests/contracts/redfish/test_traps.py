@@ -13,7 +13,7 @@ from inventory.drivers.bmc.redfish.resources import count, excerpt, moment, numb
 from inventory.drivers.bmc.redfish.sensors import consumed_power, is_margin, sensor_reading
 from inventory.observations import SensorReading
 from tests.contracts.redfish.conftest import Open, Serve
-from tests.contracts.redfish.trees import V1, hgx, sensor, uuid_of
+from tests.contracts.redfish.trees import V1, hgx, hpe, sensor, uuid_of
 
 CHASSIS = f"{V1}/Chassis/Chassis_0"
 PROCESSORS = f"{V1}/Systems/HGX_Baseboard_0/Processors"
@@ -248,6 +248,24 @@ async def test_sensor_names_are_unique_in_a_reading(serve: Serve, connect: Open)
     names = [entry.name for entry in reading.sensors]
     assert len(names) == len(set(names))
     assert {"Temp", "Temp 2"} <= set(names)
+
+
+@pytest.mark.parametrize(("names", "expected"), [(("44-GPU 1", "45-GPU 2"), [61, 62]), (("44-GPU 1",), [None, None])])
+async def test_sensors_named_after_modules_belong_to_them(
+    serve: Serve, connect: Open, names: tuple[str, ...], expected: list[float | None]
+) -> None:
+    """iLO ties a GPU's temperature to its module by name alone; believed only where all modules have one."""
+    tree = hpe(levels=0)
+    for n in (3, 4):
+        label = {"PartLocation": {"ServiceLabel": f"SXM{n - 2}"}}
+        tree[f"{V1}/Systems/1/Processors/{n}"]["Location"] = label
+    status = {"State": "Enabled", "Health": "OK"}
+    tree[f"{V1}/Chassis/1/Thermal"]["Temperatures"] += [
+        {"MemberId": str(n), "Name": name, "ReadingCelsius": 61 + n, "Status": status} for n, name in enumerate(names)
+    ]
+    driver = connect(await serve(tree))
+    for reading in (await driver.discover(deadline=20), await driver.poll(deadline=20)):
+        assert [card.values.temperature for card in reading.cards if card.values] == expected
 
 
 REPORT_ROWS: dict[str, tuple[dict[str, Any], object]] = {

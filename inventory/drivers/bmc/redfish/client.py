@@ -42,7 +42,7 @@ class Answer:
 class RedfishClient:
     """Sends requests to one BMC. `begin` starts a visit: its deadline and its counts."""
 
-    def __init__(self, target: BmcTarget, *, concurrency: int = 8) -> None:
+    def __init__(self, target: BmcTarget, *, concurrency: int = 4) -> None:
         self.requests = 0
         self.peak = 0
         self.auth: dict[str, str] = {}
@@ -75,10 +75,13 @@ class RedfishClient:
         """Lets every further request of this visit fail at once with this error."""
         self._dead = error
 
-    async def get(self, path: str, *, authenticated: bool = True) -> Resource:
-        """The resource at `path`. A busy service is asked once more when it names a short wait."""
+    async def get(self, path: str, *, authenticated: bool = True, share: float = 1.0) -> Resource:
+        """The resource at `path`. A busy service is asked once more when it names a short wait.
+
+        `share` is how much of the remaining time may be spent, where there is another way to try after.
+        """
         for last in (False, True):
-            answer = await self._patient("GET", path, None, {}, authenticated=authenticated)
+            answer = await self._patient(path, authenticated=authenticated, share=share)
             wait = _retry_after(answer)
             if answer.status in (429, 503) and wait is not None and not last and wait < self.remaining:
                 await asyncio.sleep(wait)
@@ -118,17 +121,14 @@ class RedfishClient:
             await self._http.aclose()
             self._http = None
 
-    async def _patient(
-        self, method: str, path: str, body: Resource | None, headers: Mapping[str, str], *, authenticated: bool
-    ) -> Answer:
-        """One exchange with its redirects; a connection that the BMC dropped is tried once more."""
+    async def _patient(self, path: str, *, authenticated: bool, share: float) -> Answer:
+        """A GET with its redirects; where the BMC drops the connection it is tried once more."""
         for attempt in range(2):
             try:
                 where = path
                 for _ in range(_MOST_REDIRECTS + 1):
-                    answer = await self._exchange(
-                        method, where, body, {**(self.auth if authenticated else {}), **headers}
-                    )
+                    auth = self.auth if authenticated else {}
+                    answer = await self._exchange("GET", where, None, auth, share=share)
                     target = path_of(answer.headers.get("location", ""))
                     if answer.status not in (301, 302, 307, 308) or not target:
                         return answer
@@ -140,12 +140,19 @@ class RedfishClient:
         raise AssertionError("unreachable")
 
     async def _exchange(
-        self, method: str, path: str, body: Resource | None, headers: Mapping[str, str], *, grace: float = 0.0
+        self,
+        method: str,
+        path: str,
+        body: Resource | None,
+        headers: Mapping[str, str],
+        *,
+        grace: float = 0.0,
+        share: float = 1.0,
     ) -> Answer:
         end = self._until + grace
         try:
             async with asyncio.timeout_at(end), self._slots:
-                left = min(end - asyncio.get_running_loop().time(), _REQUEST_SECONDS)
+                left = min((end - asyncio.get_running_loop().time()) * share, _REQUEST_SECONDS)
                 if left <= 0:
                     raise TimeoutError
                 async with asyncio.timeout(left):

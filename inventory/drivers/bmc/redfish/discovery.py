@@ -52,7 +52,7 @@ async def discover(reader: Reader, root: Resource) -> tuple[BmcReading, Links]:
         _reports(reader, root),
     )
     found.complete &= server.systems.complete and bool(systems or chassis)
-    assign_sensors(found.cards, sensors.resources)
+    assign_sensors(found.cards, sensors.readings, sensors.resources)
     links = Links(
         node=msgspec.structs.replace(_node(server, firmware), power_state=_power_state(server)),
         levels=reader.levels,
@@ -71,7 +71,9 @@ async def discover(reader: Reader, root: Resource) -> tuple[BmcReading, Links]:
     links.power, power = await find_power(reader, hosts, sensors)
     told = overlay(reports[path] for path in links.reports).keys()
     links.sensor_pages = _pages(sensors, links, told, hosts)
-    links.single = [path for path in (links.power, links.inlet) if path and not _brought(path, links, told)]
+    links.single = [
+        path for path in (links.power, links.inlet) if path and "#" not in path and not _brought(path, links, told)
+    ]
     links.broken = sorted(reader.broken)
     cards = await _values(reader, found, links, sensors)
     reading = msgspec.structs.replace(
@@ -130,6 +132,8 @@ def _useful(report: Resource, links: Links) -> bool:
 def _brought(path: str, links: Links, told: Container[str]) -> bool:
     """Whether a poll learns this resource from a page or a report anyway."""
     pages = [same(page) for page in links.sensor_pages]
+    if "#" in path:
+        return True  # a place inside an old Thermal resource
     return same(path) in told or any(
         same(path).startswith((f"{page}/", f"{page}#")) or same(path) == page for page in pages
     )

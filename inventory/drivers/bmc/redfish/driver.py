@@ -28,7 +28,7 @@ class RedfishBmc:
     is the most requests that one BMC gets at once; small web servers on BMCs suffer from more.
     """
 
-    def __init__(self, target: BmcTarget, *, links: Mapping[str, Any] | None = None, concurrency: int = 8) -> None:
+    def __init__(self, target: BmcTarget, *, links: Mapping[str, Any] | None = None, concurrency: int = 4) -> None:
         self._client = RedfishClient(target, concurrency=concurrency)
         self._login = Login(target, self._client)
         self._links = restored(links)

@@ -43,7 +43,7 @@ class SensorSet:
 
     def path(self, key: str) -> str:
         """The path behind a comparable path, as the service spells it."""
-        return path_of(self.resources.get(key)) or key
+        return key if "#" in key else path_of(self.resources.get(key)) or key
 
     def add(self, other: "SensorSet") -> None:
         """Takes over another set."""
@@ -90,8 +90,9 @@ async def read_old(reader: Reader, paths: Sequence[str]) -> SensorSet:
     """Thermal and Power resources."""
     found = SensorSet()
     for key, resource in (await reader.fetch_all(paths, optional=True)).items():
-        pairs = list(old_power(resource) if key.endswith("/power") else old_temperatures(resource))
-        found.readings |= {f"{key}#{place}": reading for place, reading in pairs}
+        for place, entry, reading in old_power(resource) if key.endswith("/power") else old_temperatures(resource):
+            found.readings[f"{key}#{place}"] = reading
+            found.resources[f"{key}#{place}"] = {**entry, "Reading": reading.value}
         found.pages.append(next(path for path in paths if same(path) == key))
         found.power = consumed_power(resource) if key.endswith("/power") else found.power
     return found

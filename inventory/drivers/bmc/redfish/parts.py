@@ -19,11 +19,13 @@ from inventory.drivers.bmc.redfish.firmware import KnownCard
 from inventory.drivers.bmc.redfish.links import CardLinks
 from inventory.drivers.bmc.redfish.reader import Reader
 from inventory.drivers.bmc.redfish.resources import Resource, dig, name_in, path_of, paths_in, pick, same, words
-from inventory.drivers.bmc.redfish.sensors import is_margin, named_like_margin, related_paths, sensor_reading
+from inventory.drivers.bmc.redfish.sensors import is_margin, named_like_margin, related_paths
 from inventory.drivers.bmc.redfish.slots import fill_slots, slot_number
-from inventory.observations import CardReading
+from inventory.observations import CardReading, SensorReading
 
 _MOST_DEVICES = 200
+_MODULE = re.compile(r"^(SXM|OAM|GPU)[ _-]?\d+$", re.IGNORECASE)
+_MODULE_SENSOR = re.compile(r"^(?:\d+(?:\.\d+)?-)?GPU[ _]?(\d+)(?:[ _]?Temp)?$", re.IGNORECASE)
 _ILO_NAME = re.compile(r"XLR8R (\d+)-", re.IGNORECASE)
 
 
@@ -95,14 +97,34 @@ def known_cards(cards: Sequence[CardLinks]) -> list[KnownCard]:
     ]
 
 
-def assign_sensors(cards: Sequence[CardLinks], sensors: Mapping[str, Resource]) -> None:
+def assign_sensors(
+    cards: Sequence[CardLinks], readings: Mapping[str, SensorReading], resources: Mapping[str, Resource]
+) -> None:
     """Notes on each card which sensors are its temperature, memory temperature, power and energy."""
+    numbered = _numbered_sensors(cards, readings)
     for entry in cards:
-        mine = [(path, sensor) for path, sensor in sensors.items() if _belongs(path, sensor, entry)]
-        for path, sensor in sorted(mine):
-            quantity = _quantity(sensor)
-            if quantity:
-                entry.sensors.setdefault(quantity, path_of(sensor) or path)
+        for path, reading in sorted(readings.items()):
+            sensor = resources.get(path, {})
+            if _belongs(path, sensor, entry) or path in numbered.get(entry.processor, ()):
+                quantity = _quantity(reading)
+                if quantity:
+                    entry.sensors.setdefault(quantity, path if "#" in path else path_of(sensor) or path)
+
+
+def _numbered_sensors(cards: Sequence[CardLinks], readings: Mapping[str, SensorReading]) -> dict[str, list[str]]:
+    """Sensors that only their name ties to a module: `44-GPU 1` is of SXM1.
+
+    Believed only where cards and sensors count alike, every module having its sensor and the reverse.
+    """
+    modules = {slot_number(entry.card.slot): entry.processor for entry in cards if _MODULE.match(entry.card.slot)}
+    named: dict[int, list[str]] = {}
+    for path, reading in readings.items():
+        match = _MODULE_SENSOR.match(reading.name)
+        if match and reading.kind == "temperature":
+            named.setdefault(int(match[1]), []).append(path)
+    if len(modules) != len(cards) or named.keys() != modules.keys():
+        return {}
+    return {processor: named[number] for number, processor in modules.items() if number is not None}
 
 
 def margin_source(environment: Resource, sensors: Mapping[str, Resource]) -> bool:
@@ -210,11 +232,8 @@ def _belongs(path: str, sensor: Resource, entry: CardLinks) -> bool:
     return place is not None and int(place[1]) == slot_number(entry.card.slot)
 
 
-def _quantity(sensor: Resource) -> str:
-    reading = sensor_reading(sensor)
-    if reading is None:
-        return ""
-    text = f"{words(pick(sensor, 'Id'))} {words(pick(sensor, 'Name'))}".lower()
+def _quantity(reading: SensorReading) -> str:
+    text = reading.name.lower()
     memory = any(mark in text for mark in ("dram", "hbm", "memory", "_mem_"))
     if reading.kind == "temperature":
         return "memory_temperature" if memory else "temperature"

@@ -18,6 +18,7 @@ from inventory.observations import FailureKind, ReadFailure
 _MOST_PAGES = 100
 _MOST_MEMBERS = 5000
 _EXPAND_STRIKES = 2  # collections on which $expand may fail before it is not tried any more
+_EXPAND_SHARE = 0.4  # of the remaining time: a service that chokes on $expand still answers without
 _MISSING = frozenset({404, 405, 410, 501})
 
 
@@ -153,7 +154,7 @@ class Reader:
                 return _Pages(list(entries.values()), complete=False)
             visited.add(same(page))
             try:
-                body = await self._login.get(page)
+                body = await self._login.get(page, share=_EXPAND_SHARE if expand else 1.0)
             except RedfishError as error:
                 if expand or len(visited) == 1:
                     raise

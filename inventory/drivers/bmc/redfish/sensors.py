@@ -152,31 +152,31 @@ def related_paths(sensor: Resource) -> list[str]:
     return paths_in(pick(sensor, "RelatedItem"))
 
 
-def old_temperatures(thermal: Resource) -> Iterator[tuple[str, SensorReading]]:
-    """The sensors of a Thermal resource with their place in it: temperatures, and fans in RPM or percent."""
+def old_temperatures(thermal: Resource) -> Iterator[tuple[str, Resource, SensorReading]]:
+    """The sensors of a Thermal resource, each with its place in it and as it stands there; fans in RPM or percent."""
     for turn, entry in enumerate(entries_in(pick(thermal, "Temperatures"))):
         reading = _old(entry, kind="temperature", unit="C", value=pick(entry, "ReadingCelsius"))
         if reading is not None:
-            yield f"temperatures/{turn}", reading
+            yield f"temperatures/{turn}", entry, reading
     for turn, entry in enumerate(entries_in(pick(thermal, "Fans"))):
         percent = words(pick(entry, "ReadingUnits")).lower() == "percent"
         value = _either(entry, "Reading", "CurrentReading")
         reading = _old(entry, kind="percent" if percent else "fan", unit="%" if percent else "RPM", value=value)
         if reading is not None:
-            yield f"fans/{turn}", reading
+            yield f"fans/{turn}", entry, reading
 
 
-def old_power(power: Resource) -> Iterator[tuple[str, SensorReading]]:
-    """The voltages and supplies of a Power resource with their place in it."""
+def old_power(power: Resource) -> Iterator[tuple[str, Resource, SensorReading]]:
+    """The voltages and supplies of a Power resource, each with its place in it and as it stands there."""
     for turn, entry in enumerate(entries_in(pick(power, "Voltages"))):
         reading = _old(entry, kind="voltage", unit="V", value=pick(entry, "ReadingVolts"))
         if reading is not None:
-            yield f"voltages/{turn}", reading
+            yield f"voltages/{turn}", entry, reading
     for turn, entry in enumerate(entries_in(pick(power, "PowerSupplies"))):
         value = _either(entry, "PowerInputWatts", "LastPowerOutputWatts")
         reading = _old(entry, kind="power", unit="W", value=value)
         if reading is not None:
-            yield f"powersupplies/{turn}", reading
+            yield f"powersupplies/{turn}", entry, reading
 
 
 def _either(entry: Resource, *names: str) -> object:

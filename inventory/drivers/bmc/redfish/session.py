@@ -37,17 +37,17 @@ class Login:
             if not self._token and not self._basic:
                 await self._open()
 
-    async def get(self, path: str) -> Resource:
-        """GET with a login; a dropped token is renewed once a driver."""
+    async def get(self, path: str, *, share: float = 1.0) -> Resource:
+        """GET with a login, in this share of the remaining time; a dropped token is renewed once a driver."""
         await self.ensure()
         token = self._token
         try:
-            return await self._client.get(path)
+            return await self._client.get(path, share=share)
         except RedfishError as error:
             if error.status != 401:
                 raise
             await self._renew(token, error)
-        return await self._client.get(path)
+        return await self._client.get(path, share=share)
 
     async def close(self) -> None:
         """Deletes the session; bounded, and quiet when the BMC is gone."""

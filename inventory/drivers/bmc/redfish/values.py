@@ -70,7 +70,8 @@ def wanted_paths(entry: CardLinks, source: ValueSource, *, most: int) -> list[st
         paths.append(entry.sensors.get("power", ""))
     paths += entry.memory_metrics[:1]
     paths.append(entry.sensors.get("memory_temperature", ""))
-    return [path for path in dict.fromkeys(paths) if not source.knows(path)][:most]
+    # A place inside an old Thermal resource ("#") can't be asked for by itself.
+    return [path for path in dict.fromkeys(paths) if not source.knows(path) and "#" not in path][:most]
 
 
 async def read_values(

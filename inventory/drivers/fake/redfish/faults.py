@@ -17,16 +17,17 @@ class ExpandMode(StrEnum):
 
 @dataclass(slots=True)
 class Fault:
-    """One thing wrong with the paths that match the shell pattern `path`.
+    """One thing wrong with the paths that match the shell pattern `path` and the queries that match `query`.
 
     `delay` (s) is waited first. Then at most one of: `hang` (no answer until the client goes),
     `disconnect` (connection dropped without an answer), `status` (an error answer), `truncate` (the
-    body is cut after half its announced length), `body` (these bytes instead); `headers` go with `status` and `body`. `times` limits how
-    often it strikes; None is always.
+    body is cut after half its announced length), `body` (these bytes instead). `headers` go with
+    `status` and `body`. `times` limits how often it strikes; None is always.
     """
 
     path: str = "*"
     method: str = "*"
+    query: str = "*"
     delay: float = 0.0
     hang: bool = False
     disconnect: bool = False
@@ -37,9 +38,11 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
     times: int | None = None
 
-    def strikes(self, method: str, path: str) -> bool:
+    def strikes(self, method: str, path: str, query: str = "") -> bool:
         """Whether this fault applies now; counts down `times`."""
-        if self.times == 0 or not fnmatchcase(path, self.path) or self.method not in ("*", method):
+        if self.times == 0 or self.method not in ("*", method):
+            return False
+        if not fnmatchcase(path, self.path) or not fnmatchcase(query, self.query):
             return False
         if self.times is not None:
             self.times -= 1

@@ -123,7 +123,7 @@ class RedfishServer:
 
     async def _respond(self, request: Request, reader: asyncio.StreamReader) -> Response | None:
         for fault in self.faults:
-            if not fault.strikes(request.method, request.path):
+            if not fault.strikes(request.method, request.path, request.raw_query):
                 continue
             await asyncio.sleep(fault.delay)
             headers = {"Content-Type": fault.content_type, **fault.headers}
