@@ -12,6 +12,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import RequestDataTooBig
 from django.db import DataError
 from django.http import UnreadablePostError
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiResponse, extend_schema, inline_serializer
 from msgspec import Meta, Struct
 from rest_framework import exceptions, serializers, status
@@ -79,6 +80,21 @@ class NodeAuthentication(BaseAuthentication):
         return "Token"
 
 
+class NodeTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """How the OpenAPI document describes the node token."""
+
+    target_class = "inventory.api.agents.NodeAuthentication"
+    name = "nodeToken"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`Token ska_...`, given to an agent when it enrols",
+        }
+
+
 class FromAgent(BasePermission):
     """Whoever holds a node token."""
 
@@ -86,6 +102,21 @@ class FromAgent(BasePermission):
         return isinstance(request.auth, Agent)
 
 
+_READING = {
+    "type": "object",
+    "description": "A NodeReading of inventory/observations.py; values in it are not stored",
+    "required": ["observed_at"],
+    "properties": {
+        "observed_at": {"type": "string", "format": "date-time"},
+        **{
+            name: {"type": "string", "maxLength": 200}
+            for name in ("hostname", "machine_id", "system_serial", "boot_id")
+        },
+        **{name: {"type": "array", "items": {"type": "object"}} for name in ("cards", "processes", "failures")},
+        "complete": {"type": "boolean", "default": True},
+        "simulated": {"type": "boolean", "default": False},
+    },
+}
 _PROBLEMS = {
     code: OpenApiResponse(description=text)
     for code, text in (
@@ -162,8 +193,7 @@ class ReportView(APIView):
 
     @extend_schema(
         operation_id="agents_report",
-        auth=[{"nodeToken": []}],
-        request={"application/json": {"type": "object", "description": "A NodeReading without values"}},
+        request={"application/json": _READING},
         responses={
             200: inline_serializer("AgentReported", {"known": serializers.IntegerField(help_text="cards in the tree")}),
             **_PROBLEMS,
@@ -188,7 +218,6 @@ class AgentSelfView(APIView):
 
     @extend_schema(
         operation_id="agents_self",
-        auth=[{"nodeToken": []}],
         responses={
             200: inline_serializer(
                 "AgentSelf",

@@ -49,7 +49,8 @@ class AcceleratorListSerializer(serializers.ListSerializer[Any]):
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         cards = list(cast(Iterable[Card], data))
-        self.child.context.update(_readings(cards))
+        context: dict[str, Any] = cast(Any, self.child).context
+        context.update(_readings(cards))
         return cast(list[dict[str, Any]], super().to_representation(cards))
 
 
@@ -75,7 +76,7 @@ class AcceleratorSerializer(serializers.ModelSerializer[Card]):
     temperature = serializers.FloatField(read_only=True, allow_null=True, help_text="degrees C")
     power = serializers.FloatField(read_only=True, allow_null=True, help_text="W")
     sampled_at = serializers.DateTimeField(read_only=True, allow_null=True)
-    source = serializers.CharField(read_only=True, allow_null=True, help_text="agent, exporter or bmc")
+    sample_source = serializers.CharField(read_only=True, allow_null=True, help_text="agent, exporter or bmc")
     stale = serializers.BooleanField(read_only=True)
     coverage = serializers.FloatField(read_only=True, allow_null=True, help_text="percent of the last hour")
 
@@ -86,21 +87,22 @@ class AcceleratorSerializer(serializers.ModelSerializer[Card]):
             "id", "uuid", "serial", "pci_address", "pci_id", "vendor", "model", "model_name", "part_number", "node",
             "node_name", "site", "cluster", "rack", "slot", "minor", "state", "state_since", "conflict", "mig_enabled",
             "partition_mode", "nvlink_active", "pcie_generation", "pcie_width", "memory_total", "utilization",
-            "activity", "activity_source", "memory_used", "temperature", "power", "sampled_at", "source", "stale",
+            "activity", "activity_source", "memory_used", "temperature", "power", "sampled_at", "sample_source", "stale",
             "coverage", "first_seen_at", "simulated",
         ]  # fmt: skip
         read_only_fields = fields
 
     def to_representation(self, instance: Card) -> dict[str, Any]:
-        if "current" not in self.context:
-            self.context.update(_readings([instance]))
+        context = cast(dict[str, Any], self.context)
+        if "current" not in context:
+            context.update(_readings([instance]))
         sample = self.context["current"].get(instance.series)
         reading = {
             **{name: getattr(sample.values, name) if sample else None for name in _FLAT},
             "activity": sample.activity if sample else None,
             "activity_source": sample.activity_source if sample else None,
             "sampled_at": sample.sampled_at if sample else None,
-            "source": sample.source if sample else None,
+            "sample_source": sample.source if sample else None,
             "stale": not (sample and sample.fresh(timezone.now())),
             "coverage": self.context["coverage"].get(instance.series),
         }

@@ -82,7 +82,7 @@ class NodeViewSet(EditViewSet):
 
     def get_queryset(self) -> QuerySet[Node]:
         cards = Count("cards", filter=~Q(cards__state="retired"), distinct=True)
-        return super().get_queryset().select_related("site", "rack").annotate(card_count=cards).order_by("id")
+        return Node.objects.select_related("site", "rack").annotate(card_count=cards).order_by("id")
 
     @extend_schema(responses=JournalEntrySerializer(many=True), filters=False)
     @action(detail=True)

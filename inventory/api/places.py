@@ -12,11 +12,10 @@ from sensaka.platform.rest.viewsets import EditViewSet
 _INSTALLED = ~Q(nodes__state="retired")
 
 
-def known_time_zone(value: str) -> str:
+def known_time_zone(value: str) -> None:
     """An IANA name such as Europe/Zurich; ValidationError names the kind of value."""
     if value not in available_timezones():
         raise serializers.ValidationError("use an IANA name such as Europe/Zurich or UTC")
-    return value
 
 
 class SiteSerializer(serializers.ModelSerializer[Site]):
@@ -49,7 +48,9 @@ class _PlaceViewSet(EditViewSet):
     """Counts nodes in the same query and gives a fresh row its zero."""
 
     def get_queryset(self) -> QuerySet[Any]:
-        return super().get_queryset().annotate(node_count=Count("nodes", filter=_INSTALLED)).order_by("id")
+        rows: QuerySet[Any] = super().get_queryset()
+        counted: QuerySet[Any] = rows.annotate(node_count=Count("nodes", filter=_INSTALLED)).order_by("id")
+        return counted
 
     def perform_create(self, serializer: serializers.BaseSerializer[Any]) -> None:
         serializer.save().node_count = 0

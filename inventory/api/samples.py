@@ -41,7 +41,7 @@ class HistorySerializer(serializers.Serializer[Any]):
     """Buckets of `resolution` seconds; every list has one entry a bucket, null where nothing was read."""
 
     resolution = serializers.IntegerField(help_text="seconds a bucket")
-    source = serializers.CharField(help_text="raw samples or a rollup")
+    table = serializers.CharField(help_text="raw samples or a rollup")
     times = serializers.ListField(child=serializers.IntegerField(), help_text="start of each bucket, Unix seconds")
     signals = serializers.DictField(
         child=serializers.DictField(child=serializers.ListField(child=serializers.FloatField(allow_null=True))),
@@ -57,7 +57,7 @@ def history_body(series: int, query: dict[str, Any]) -> dict[str, Any]:
     found = history(series, start=query["start"], end=query["end"], fields=query["names"], points=query["points"])
     return {
         "resolution": found.resolution_seconds,
-        "source": found.source_table,
+        "table": found.source_table,
         "times": found.times,
         "signals": found.fields,
         "busy": found.busy,

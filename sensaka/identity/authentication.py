@@ -13,7 +13,7 @@ from sensaka.identity.models import ApiToken, User
 _NOTED_EVERY = timedelta(minutes=1)
 
 
-class TokenAuthentication(KnoxAuthentication):  # type: ignore[misc] - knox ships no types
+class TokenAuthentication(KnoxAuthentication):  # type: ignore[misc] # knox ships no types
     """Knox's look-up; the last use is noted at most once a minute."""
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, ApiToken]:

@@ -15,7 +15,7 @@ class Role(models.TextChoices):
     MEMBER = "member", "Member"
 
 
-class User(AbstractUser):
+class User(AbstractUser):  # type: ignore[django-manager-missing] # knox ships no types
     """A person. `time_zone` decides in which zone pages show times; empty follows the browser."""
 
     id = models.UUIDField(primary_key=True, db_default=UuidV7(), editable=False)
@@ -41,7 +41,7 @@ class Scope(models.TextChoices):
     WRITE = "write", "Read and change"
 
 
-class ApiToken(AbstractAuthToken):
+class ApiToken(AbstractAuthToken):  # type: ignore[misc] # knox ships no types
     """An API token: stored hashed, with a name, a scope and an expiry."""
 
     name = models.CharField(max_length=100)

@@ -28,7 +28,7 @@ def cipher() -> MultiFernet:
     return _cipher(tuple(settings.FIELD_ENCRYPTION_KEYS))
 
 
-class EncryptedTextField(models.TextField):
+class EncryptedTextField(models.TextField):  # type: ignore[type-arg] # not generic at run time
     """Text that is stored as Fernet ciphertext and read back in clear. It can't be searched."""
 
     def get_prep_value(self, value: Any) -> Any:

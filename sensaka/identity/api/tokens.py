@@ -45,12 +45,14 @@ class ApiTokenViewSet(EditViewSet):
 
     def get_queryset(self) -> QuerySet[ApiToken]:
         if getattr(self, "swagger_fake_view", False):
-            return ApiToken.objects.none()
-        return super().get_queryset().filter(user=acting_user(self.request))
+            none: QuerySet[ApiToken] = ApiToken.objects.none()
+            return none
+        own: QuerySet[ApiToken] = ApiToken.objects.filter(user=acting_user(self.request)).order_by("reference")
+        return own
 
     @property
     def paginator(self) -> Any:
-        paginator = super().paginator
+        paginator: Any = super().paginator
         paginator.ordering = "reference"
         return paginator
 

@@ -93,7 +93,7 @@ def test_accelerators_carry_the_fields_that_others_rely_on(operator: APIClient, 
     assert (row["uuid"], row["site"], row["rack"]) == (card.uuid, str(node.site_id), str(node.rack_id))
     assert (row["utilization"], row["activity"], row["activity_source"]) == (80.0, 61.5, "sm_activity")
     assert (row["memory_used"], row["temperature"], row["power"]) == (5 * 2**30, 55.0, 512.5)
-    assert (row["source"], row["stale"]) == ("agent", False)
+    assert (row["sample_source"], row["stale"]) == ("agent", False)
     assert datetime.fromisoformat(row["sampled_at"]) == at
     detail = operator.get(f"/api/v1/accelerators/{card.id}/").json()
     assert detail["values"]["sm_activity"] == 61.5
