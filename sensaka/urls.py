@@ -1,20 +1,16 @@
 """Every address of the product."""
 
-from importlib.util import find_spec
-
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from rest_framework.permissions import IsAuthenticated
 
 from sensaka.platform import probes
 
-_COMPLETE = all(find_spec(f"inventory.services.{name}") for name in ("collectors", "discovery"))
-
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", probes.healthz, name="healthz"),
     path("readyz", probes.readyz, name="readyz"),
     path("metrics", probes.metrics, name="metrics"),
-    *([path("api/v1/", include("inventory.api.urls"))] if _COMPLETE else []),
+    path("api/v1/", include("inventory.api.urls")),
     path("api/v1/", include("sensaka.identity.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(permission_classes=[IsAuthenticated]), name="api-schema"),
     path(
@@ -23,7 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="api-docs",
     ),
     path("", include("sensaka.cockpit.urls")),
-    *([path("", include("inventory.urls"))] if _COMPLETE else []),
+    path("", include("inventory.urls")),
 ]
 
 handler403 = "sensaka.cockpit.views.errors.forbidden"

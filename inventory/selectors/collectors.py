@@ -10,6 +10,7 @@ from inventory.models import Agent, Bmc, Exporter
 
 _LATE_INTERVALS = 3
 _SLACK = timedelta(seconds=15)  # agents are noted at most every 10 s
+_HEAVY = ("sensors", "links", "tls_authority")  # what no list shows
 ORDER = ("failing", "late", "new", "partly", "well", "off")
 
 
@@ -37,9 +38,15 @@ def sources(*, now: datetime | None = None) -> list[Source]:
     found = [
         *(Source(row, "agent", _condition(row, now)) for row in Agent.objects.select_related("node__site")),
         *(Source(row, "exporter", _condition(row, now)) for row in Exporter.objects.select_related("node", "site")),
-        *(Source(row, "bmc", _condition(row, now)) for row in Bmc.objects.select_related("node", "site")),
+        *(Source(row, "bmc", _condition(row, now)) for row in Bmc.objects.select_related("node", "site").defer(*_HEAVY)),
     ]
     return sorted(found, key=lambda one: (ORDER.index(one.condition), one.kind, str(one.collector)))
+
+
+def source_of(collector: Agent | Bmc | Exporter, *, now: datetime) -> Source:
+    """One collector that was read already, with its condition."""
+    kind = {Agent: "agent", Bmc: "bmc", Exporter: "exporter"}[type(collector)]
+    return Source(collector, kind, _condition(collector, now))
 
 
 def _condition(row: Agent | Bmc | Exporter, now: datetime) -> str:

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from django.http import QueryDict
 
-from sensaka.live.fleet import KINDS, CardRow
+from inventory.rules.counts import KINDS
+from sensaka.live.fleet import CardRow
 
 KIND_CHOICES = ("available", *KINDS)
 _PLACES: dict[str, Callable[[CardRow], UUID | None]] = {

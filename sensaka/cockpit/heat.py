@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from inventory.observations import CardValues
 from inventory.selectors.samples import CurrentSample
-from sensaka.live.fleet import KINDS, CardRow, SliceRow
+from inventory.rules.counts import KINDS
+from sensaka.live.fleet import CardRow, SliceRow
 
 Of = Callable[[CardValues], float | None]
 

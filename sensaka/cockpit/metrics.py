@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from sensaka.live.collector_cells import RESULTS, all_sources, result
+from inventory.selectors.collectors import ORDER, sources
 from sensaka.live.fleet import fleet
 from sensaka.live.fleet_cells import tally
 
@@ -18,7 +18,7 @@ class FleetCollector(Collector):
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Names only: registering must not ask the database."""
         yield GaugeMetricFamily("sensaka_cards", "Cards by count")
-        yield GaugeMetricFamily("sensaka_collectors", "Sources by result of their last read")
+        yield GaugeMetricFamily("sensaka_collectors", "Sources by condition")
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Nothing while the database is away: a gap is honest, a zero is not."""
@@ -33,14 +33,14 @@ class FleetCollector(Collector):
         cards = GaugeMetricFamily("sensaka_cards", "Cards by count", labels=["count"])
         for name in ("installed", "available", "standby", "busy", "idle", "unknown", "failed", "missing", "out"):
             cards.add_metric([name], getattr(numbers, name))
-        sources = GaugeMetricFamily("sensaka_collectors", "Sources by result of their last read", labels=["result"])
-        found = dict.fromkeys(RESULTS, 0)
-        for source in all_sources():
-            found[result(source, state.at)] += 1
+        collectors = GaugeMetricFamily("sensaka_collectors", "Sources by condition", labels=["condition"])
+        found = dict.fromkeys(ORDER, 0)
+        for source in sources(now=state.at):
+            found[source.condition] += 1
         for name, number in found.items():
-            sources.add_metric([name], number)
+            collectors.add_metric([name], number)
         yield cards
-        yield sources
+        yield collectors
 
 
 def register() -> None:

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import F, Q
 from django.urls import reverse
 from django.utils import timezone
 
-from inventory.models import Agent, Bmc, Exporter, Node
+from inventory.selectors.collectors import sources
 from inventory.selectors.faults import ecc_growth
-from sensaka.live.fleet import Fleet, Shared
+from inventory.selectors.nodes import systems_down
+from sensaka.live.fleet import Fleet, Shared, fleet
 
 LOOK_BACK = timedelta(hours=24)
-_LATE_INTERVALS = 3
+_TITLES = {"bmc": "BMC", "exporter": "Exporter", "agent": "Agent"}
 _RANK = {"bad": 0, "warn": 1}
 # Counters are summed over thousands of rows and change by the hour: no need to do it every second.
 _growth = Shared(lambda: ecc_growth(since=timezone.now() - LOOK_BACK), keep=30.0)
@@ -30,17 +30,16 @@ class Item:
 
 def _collectors(at: datetime) -> list[Item]:
     found = []
-    for kind, model, name in (("bmc", Bmc, "BMC"), ("exporter", Exporter, "Exporter"), ("agent", Agent, "Agent")):
-        late = Q(succeeded_at__lt=at - timedelta(seconds=1) * _LATE_INTERVALS * F("interval"))
-        rows = model.objects.filter(Q(failing_since__isnull=False) | late, enabled=True).select_related("node")
-        if model is Agent:
-            rows = rows.filter(revoked_at=None)
-        for row in rows:
-            where = f" on {row.node}" if row.node else ""
-            said = row.error_detail or "no news for more than three intervals"
-            title = f"{name}{where}" if model is Agent else f"{name} {row}{where}"
-            url = f"{reverse('collectors')}?kind={kind}&result=failing"
-            found.append(Item("warn", f"{title} does not answer: {said}", url, row.failing_since or row.succeeded_at))
+    for source in sources(now=at):
+        if source.condition not in {"failing", "late"}:
+            continue
+        row = source.collector
+        where = f" on {row.node}" if row.node else ""
+        title = f"Agent{where}" if source.kind == "agent" else f"{_TITLES[source.kind]} {row}{where}"
+        said = row.error_detail if source.condition == "failing" else "nothing for more than three intervals"
+        url = f"{reverse('collectors')}?kind={source.kind}&result=failing"
+        text = f"{title} does not answer: {said or 'no reason given'}"
+        found.append(Item("warn", text, url, row.failing_since or row.succeeded_at))
     return found
 
 
@@ -84,25 +83,32 @@ def _growing(state: Fleet) -> list[Item]:
 
 def _silent_systems(at: datetime) -> list[Item]:
     """Nodes that have power by their BMC while their operating system reports nothing."""
-    rows = (
-        Node.objects.filter(power_state="on", agent__enabled=True, agent__revoked_at=None)
-        .filter(agent__succeeded_at__lt=at - timedelta(seconds=1) * _LATE_INTERVALS * F("agent__interval"))
-        .filter(bmcs__failing_since=None, bmcs__succeeded_at__isnull=False)
-        .select_related("agent")
-        .distinct()
-    )
     return [
         Item(
             "bad",
-            f"{node.name} has power but its operating system does not report.",
-            reverse("node", args=[node.id]),
-            node.agent.succeeded_at,
+            f"{down.node.name} has power but its operating system does not report.",
+            reverse("node", args=[down.node.id]),
+            down.silent_since,
         )
-        for node in rows
+        for down in systems_down(now=at)
     ]
 
 
-def items(state: Fleet) -> list[Item]:
-    """Everything that needs a look, the worst first."""
+def _items() -> list[Item]:
+    state = fleet()
     found = [*_silent_systems(state.at), *_cards(state), *_growing(state), *_collectors(state.at)]
     return sorted(found, key=lambda item: _RANK[item.level])
+
+
+_shared: Shared[list[Item]] = Shared(_items)
+
+
+def items() -> list[Item]:
+    """Everything that needs a look, the worst first; not older than a second."""
+    return _shared.get()
+
+
+def forget() -> None:
+    """Look anew at the next call."""
+    _shared.forget()
+    _growth.forget()

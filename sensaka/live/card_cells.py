@@ -1,6 +1,7 @@
 """The topic `card:<id>`: every present value with its source and age, of the card and of its slices."""
 
 import hashlib
+from collections.abc import Iterable
 from datetime import timedelta
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from sensaka.live.fleet import CardRow, SliceRow, fleet
 from sensaka.live.measures import MEASURES
 from sensaka.live.words import CARD_STATES, KIND_TAGS, KIND_WORDS, SOURCES
 
+_GIB = 1024**3
 PROCESS_KEEP = timedelta(minutes=5)
 """A process that no reading has shown for this long is over."""
 
@@ -66,9 +68,14 @@ def memory_cell(card: CardRow) -> Cell:
     if card.sample is None or used is None:
         return unknown("Memory: not reported.")
     total = card.memory_total
-    text = size(used) if not total else f"{size(used)} of {size(total)}"
+    text = size(used) if not total else of_total(used, total)
     state = "" if card.fresh else "stale"
     return Cell(text, state, at=card.sample.sampled_at, hint="Memory used", fill=100 * used / total if total else None)
+
+
+def of_total(used: int, total: int) -> str:
+    """Bytes of bytes, in GiB: `41.8 of 80 GiB`."""
+    return f"{used / _GIB:,.1f} of {decimal(total / _GIB, 'GiB')}"
 
 
 def row_cells(prefix: str, card: CardRow) -> Cells:
@@ -87,6 +94,16 @@ def row_cells(prefix: str, card: CardRow) -> Cells:
     return found
 
 
+def list_cells(ids: Iterable[UUID]) -> Cells:
+    """The rows of a list of cards; one that is gone has none."""
+    known = fleet().by_id
+    found: Cells = {}
+    for card_id in ids:
+        if (card := known.get(card_id)) is not None:
+            found.update(row_cells(f"card.{card_id}", card))
+    return found
+
+
 def _slice_cells(piece: SliceRow) -> Cells:
     now = timezone.now()
     fresh = piece.sample is not None and piece.sample.fresh(now)
@@ -99,10 +116,10 @@ def _slice_cells(piece: SliceRow) -> Cells:
     if piece.sample is None or used is None:
         found[f"{prefix}.memory"] = unknown("Memory of this slice: not reported.")
     else:
-        share = f" ({decimal(100 * used / piece.memory_total, '%')})" if piece.memory_total else ""
-        text = f"{size(used)} of {size(piece.memory_total)}{share}"
+        text = size(used) if not piece.memory_total else of_total(used, piece.memory_total)
+        share = 100 * used / piece.memory_total if piece.memory_total else None
         hint = "Measured against the slice's own grant."
-        found[f"{prefix}.memory"] = Cell(text, "" if fresh else "stale", at=piece.sample.sampled_at, hint=hint)
+        found[f"{prefix}.memory"] = Cell(text, "" if fresh else "stale", at=piece.sample.sampled_at, hint=hint, fill=share)
     return found
 
 

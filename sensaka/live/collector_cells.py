@@ -1,54 +1,37 @@
 """The topic `collectors`: who is read, when, with what result, since when it fails, and what is due."""
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.utils import timezone
 
-from inventory.models import Agent, Bmc, Exporter
+from inventory.models import Agent
+from inventory.selectors.collectors import ORDER, Source, sources
 from sensaka.live.card_cells import version
 from sensaka.live.cells import Cell, Cells, count, duration, moment, unknown
 from sensaka.live.words import FAILURES
 
-Source = Bmc | Exporter | Agent
-LATE_INTERVALS = 3
-RESULTS = ("ok", "partial", "failing", "late", "off", "new")
 
-
-def result(source: Source, now: datetime) -> str:
-    """One of RESULTS: what the last read gave."""
-    if not source.enabled or getattr(source, "revoked_at", None) is not None:
-        return "off"
-    if source.failing_since is not None:
-        return "failing"
-    if source.succeeded_at is None:
-        return "new"
-    if now - source.succeeded_at > timedelta(seconds=LATE_INTERVALS * source.interval):
-        return "late"
-    return "partial" if source.failures else "ok"
-
-
-def _result_cell(source: Source, now: datetime) -> Cell:
-    match result(source, now):
+def _result_cell(source: Source) -> Cell:
+    row = source.collector
+    match source.condition:
         case "off":
-            revoked = getattr(source, "revoked_at", None)
-            return Cell("Revoked" if revoked else "Switched off", "off")
+            return Cell("Revoked" if getattr(row, "revoked_at", None) else "Switched off", "off")
         case "failing":
-            return Cell(FAILURES.get(source.error_kind, "Failed"), "bad", hint=source.error_detail)
+            return Cell(FAILURES.get(row.error_kind, "Failed"), "bad", hint=row.error_detail)
         case "new":
             return Cell("Not read yet", "free")
         case "late":
-            hint = f"Nothing for more than {LATE_INTERVALS} intervals of {source.interval} s."
-            return Cell("Late", "warn", hint=hint)
-        case "partial":
-            told = [f"{failure.get('what', '')}: {failure.get('detail', '')}" for failure in source.failures[:6]]
-            return Cell(f"Read, {count(len(source.failures))} missing", "warn", hint="\n".join(told))
+            return Cell("Late", "warn", hint=f"Nothing for more than three intervals of {row.interval} s.")
+        case "partly":
+            told = [f"{failure.get('what', '')}: {failure.get('detail', '')}" for failure in row.failures[:6]]
+            return Cell(f"Read, {count(len(row.failures))} missing", "warn", hint="\n".join(told))
         case _:
             return Cell("Read", "good")
 
 
-def source_cells(source: Source, now: datetime) -> Cells:
+def source_cells(one: Source, now: datetime) -> Cells:
     """The cells of one collector's row."""
+    source = one.collector
     prefix = f"collector.{source.pk}"
     kept = getattr(source, "spooled", None)
     cost = duration(source.elapsed) if source.elapsed is not None else ""
@@ -57,7 +40,7 @@ def source_cells(source: Source, now: datetime) -> Cells:
     elif kept is not None:
         cost = f"{count(kept)} spooled"
     found = {
-        f"{prefix}.result": _result_cell(source, now),
+        f"{prefix}.result": _result_cell(one),
         f"{prefix}.read": moment(source.succeeded_at, hint="Last read that gave something"),
         f"{prefix}.cost": Cell(cost, hint="What the last read took") if cost else unknown(),
         f"{prefix}.cards": Cell(count(source.cards_seen)) if source.cards_seen is not None else unknown(),
@@ -75,26 +58,16 @@ def source_cells(source: Source, now: datetime) -> Cells:
     return found
 
 
-def all_sources() -> Iterable[Source]:
-    """Every BMC, exporter and agent with its node."""
-    for model in (Bmc, Exporter, Agent):
-        yield from model.objects.select_related("node").defer(*_heavy(model))
-
-
-def _heavy(model: type[Bmc] | type[Exporter] | type[Agent]) -> tuple[str, ...]:
-    return ("sensors", "links", "tls_authority") if model is Bmc else ()
-
-
 def cells() -> Cells:
-    """Every collector, and how many there are by result."""
+    """Every collector, and how many there are by condition."""
     now = timezone.now()
     found: Cells = {}
-    numbers = dict.fromkeys(RESULTS, 0)
+    numbers = dict.fromkeys(ORDER, 0)
     identities = []
-    for source in all_sources():
+    for source in sources(now=now):
         found.update(source_cells(source, now))
-        numbers[result(source, now)] += 1
-        identities.append((str(source.pk), source.enabled, source.interval))
+        numbers[source.condition] += 1
+        identities.append((str(source.id), source.collector.enabled, source.collector.interval))
     for name, number in numbers.items():
         found[f"results.{name}"] = Cell(count(number), "bad" if name == "failing" and number else "")
     found["collectors.version"] = version(sorted(identities))

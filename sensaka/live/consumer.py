@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 GAP = 1.0  # seconds between two messages of a topic
 REREAD = 10.0  # seconds after which a topic is read again without a nudge
 _MOST_TOPICS = 20
-_LONGEST_MESSAGE = 4096
+_LONGEST_MESSAGE = 32_768
 NOT_SIGNED_IN = 4401
 NOT_ALLOWED = 4403
 

@@ -1,26 +1,24 @@
 """The whole fleet as one list of cards with their present values: what every page starts from.
 
-Three queries for any number of cards, kept for a second and shared by all readers of this process.
+A handful of queries for any number of cards, kept for a second and shared by all readers of this process.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 from uuid import UUID
 
 from django.utils import timezone
 
-from inventory.models import BusyThreshold, Card, Slice
-from inventory.rules.activity import threshold_for
+from inventory.models import Card, Slice
+from inventory.selectors import cards
 from inventory.selectors.samples import CurrentSample, current_samples
 
 T = TypeVar("T")
 KEEP = 1.0  # seconds
-KINDS = ("busy", "idle", "unknown", "out", "failed", "missing")
-"""What a card is doing. `out`: its node is neither active nor asleep, so it is not available."""
 
 
 class Shared(Generic[T]):
@@ -61,70 +59,106 @@ class SliceRow:
 
 @dataclass(frozen=True, slots=True)
 class CardRow:
-    """A card that is not retired, where it stands, and its present sample."""
+    """An installed card as the inventory counts it (`base`), with what lists and pages show of it besides."""
 
-    id: UUID
-    series: int
+    base: cards.CardRow
     uuid: str
     serial: str
     pci_address: str
     slot: str
-    minor: int | None
-    state: str
     state_since: datetime
     conflict: str
-    model_id: UUID | None
-    model: str
     memory_total: int | None
     tdp: int | None
-    node_id: UUID | None
-    node: str
-    node_state: str
-    rack_id: UUID | None
-    rack: str
-    cluster_id: UUID | None
-    cluster: str
-    site_id: UUID | None
-    site: str
-    threshold: float
-    sample: CurrentSample | None
-    fresh: bool
     slices: tuple[SliceRow, ...]
 
     @property
+    def id(self) -> UUID:
+        return self.base.id
+
+    @property
+    def series(self) -> int:
+        return self.base.series
+
+    @property
     def label(self) -> str:
-        """A short name inside its node: the slot, else the PCI address, else the end of its identity."""
-        return self.slot or self.pci_address or (self.uuid or self.serial or str(self.id))[-12:]
+        """A short name inside its node."""
+        return self.base.label
+
+    @property
+    def state(self) -> str:
+        return self.base.facts.state
+
+    @property
+    def node_state(self) -> str:
+        return self.base.facts.node_state
+
+    @property
+    def threshold(self) -> float:
+        """Percent of activity from which it is busy."""
+        return self.base.facts.threshold
+
+    @property
+    def sample(self) -> CurrentSample | None:
+        return self.base.sample
+
+    @property
+    def fresh(self) -> bool:
+        return self.base.fresh
+
+    @property
+    def node_id(self) -> UUID | None:
+        return self.base.node
+
+    @property
+    def rack_id(self) -> UUID | None:
+        return self.base.rack
+
+    @property
+    def cluster_id(self) -> UUID | None:
+        return self.base.cluster
+
+    @property
+    def site_id(self) -> UUID | None:
+        return self.base.site
+
+    @property
+    def model_id(self) -> UUID | None:
+        return self.base.model
+
+    @property
+    def node(self) -> str:
+        return self.base.names["node"]
+
+    @property
+    def rack(self) -> str:
+        return self.base.names["rack"]
+
+    @property
+    def cluster(self) -> str:
+        return self.base.names["cluster"]
+
+    @property
+    def site(self) -> str:
+        return self.base.names["site"]
+
+    @property
+    def model(self) -> str:
+        return self.base.names["model"] or "Unknown model"
 
     @property
     def available(self) -> bool:
-        """Installed, healthy, its node active or asleep."""
-        return self.state == "present" and self.node_state in {"active", "asleep"}
+        return self.base.facts.available
 
     @property
     def activity(self) -> float | None:
         """Percent, from a fresh sample; of a divided card the busiest slice; None when unknown."""
-        if self.fresh and self.sample is not None and self.sample.activity is not None:
-            return self.sample.activity
-        now = timezone.now()
-        own = [
-            piece.sample.activity
-            for piece in self.slices
-            if piece.sample is not None and piece.sample.fresh(now) and piece.sample.activity is not None
-        ]
-        return max(own) if own else None
+        return self.base.facts.activity
 
     @property
     def kind(self) -> str:
-        """One of KINDS."""
-        if self.state in {"failed", "missing"}:
-            return self.state
-        if not self.available:
-            return "out"
-        activity = self.activity
-        if activity is None:
-            return "unknown"
-        return "busy" if activity >= self.threshold else "idle"
+        """One of inventory.rules.counts.KINDS."""
+        return self.base.facts.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +175,7 @@ class Fleet:
 
 
 _COLUMNS = (
-    "id", "series", "uuid", "serial", "pci_address", "slot", "minor", "state", "state_since", "conflict", "model_id",
-    "model__name", "model_name", "memory_total", "model__memory", "model__tdp", "node_id", "node__name", "node__state",
-    "node__rack_id", "node__rack__name", "node__cluster_id", "node__cluster__name", "node__site_id",
-    "node__site__name",
+    "id", "uuid", "serial", "pci_address", "slot", "state_since", "conflict", "memory_total", "model__memory", "model__tdp",
 )  # fmt: skip
 
 
@@ -183,50 +214,20 @@ def _slices(samples: Mapping[int, CurrentSample]) -> dict[UUID, list[SliceRow]]:
 
 def _make() -> Fleet:
     now = timezone.now()
+    rows = cards.card_rows(now=now)
     samples = current_samples()
     slices = _slices(samples)
-    thresholds = list(BusyThreshold.objects.values_list("model_id", "cluster_id", "activity"))
-    known: dict[tuple[UUID | None, UUID | None], float] = {}
-    cards = []
-    rows: Iterable[dict[str, Any]] = Card.objects.exclude(state="retired").order_by().values(*_COLUMNS)
+    more = {row[0]: row[1:] for row in Card.objects.exclude(state="retired").order_by().values_list(*_COLUMNS)}
+    found = []
     for row in rows:
-        cards.append(_card(row, samples, slices, thresholds, known, now))
-    cards.sort(
+        if row.id not in more:  # retired between the two queries
+            continue
+        *identity, memory, model_memory, tdp = more[row.id]
+        found.append(CardRow(row, *identity, memory or model_memory, tdp, tuple(slices.get(row.id, ()))))
+    found.sort(
         key=lambda card: (card.site, _natural(card.rack), _natural(card.node), _natural(card.label), str(card.id))
     )
-    return Fleet(now, tuple(cards), {card.id: card for card in cards})
-
-
-def _card(
-    row: Mapping[str, Any],
-    samples: Mapping[int, CurrentSample],
-    slices: Mapping[UUID, list[SliceRow]],
-    thresholds: list[tuple[UUID | None, UUID | None, float]],
-    known: dict[tuple[UUID | None, UUID | None], float],
-    now: datetime,
-) -> CardRow:
-    place = (row["model_id"], row["node__cluster_id"])
-    if place not in known:
-        known[place] = threshold_for(thresholds, model=place[0], cluster=place[1])
-    sample = samples.get(row["series"])
-    return CardRow(
-        **{name: row[name] for name in _COLUMNS if "__" not in name and name not in {"model_name", "memory_total"}},
-        model=row["model__name"] or row["model_name"] or "Unknown model",
-        memory_total=row["memory_total"] or row["model__memory"],
-        tdp=row["model__tdp"],
-        node=row["node__name"] or "",
-        node_state=row["node__state"] or "",
-        rack_id=row["node__rack_id"],
-        rack=row["node__rack__name"] or "",
-        cluster_id=row["node__cluster_id"],
-        cluster=row["node__cluster__name"] or "",
-        site_id=row["node__site_id"],
-        site=row["node__site__name"] or "",
-        threshold=known[place],
-        sample=sample,
-        fresh=sample is not None and sample.fresh(now),
-        slices=tuple(slices.get(row["id"], ())),
-    )
+    return Fleet(now, tuple(found), {card.id: card for card in found})
 
 
 _shared: Shared[Fleet] = Shared(_make)

@@ -2,47 +2,18 @@
 
 import hashlib
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
+from inventory.rules.counts import Counts
+from inventory.rules.counts import count as count_facts
 from sensaka.live import attention, power
 from sensaka.live.cells import Cell, Cells, count, percent, unknown, watts
 from sensaka.live.fleet import CardRow, Fleet, fleet
 
-PARTS = ("busy", "idle", "unknown")
 
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """Cards by what they are doing. available = busy + idle + unknown; installed >= available."""
-
-    installed: int = 0
-    available: int = 0
-    standby: int = 0
-    busy: int = 0
-    idle: int = 0
-    unknown: int = 0
-    failed: int = 0
-    missing: int = 0
-    out: int = 0
-
-    @property
-    def coverage(self) -> float | None:
-        """Percent of available cards with a fresh activity; None when none is available."""
-        return 100 * (self.busy + self.idle) / self.available if self.available else None
-
-
-def tally(cards: Iterable[CardRow]) -> Tally:
-    """Count cards by kind."""
-    numbers = dict.fromkeys(Tally.__dataclass_fields__, 0)
-    for card in cards:
-        kind = card.kind
-        numbers["installed"] += 1
-        numbers[kind] += 1
-        if card.available:
-            numbers["available"] += 1
-            numbers["standby"] += card.node_state == "asleep"
-    return Tally(**numbers)
+def tally(cards: Iterable[CardRow]) -> Counts:
+    """Count cards by what they do, as the inventory defines it."""
+    return count_facts(card.base.facts for card in cards)
 
 
 def by(cards: Iterable[CardRow], key: str) -> dict[Hashable, list[CardRow]]:
@@ -53,7 +24,7 @@ def by(cards: Iterable[CardRow], key: str) -> dict[Hashable, list[CardRow]]:
     return groups
 
 
-def ladder(prefix: str, numbers: Tally, at: datetime) -> Cells:
+def ladder(prefix: str, numbers: Counts, at: datetime) -> Cells:
     """The cells of one ladder: a count and the length of its bar for each rung."""
     covered = percent(numbers.coverage, 1) if numbers.coverage is not None else "nothing available"
     hints = {
@@ -91,7 +62,7 @@ def cells() -> Cells:
     found["power.now"] = Cell(watts(drawn.total), "" if drawn.complete else "warn", hint=drawn.explanation)
     found["power.note"] = Cell(drawn.note)
     found["power.cards"] = Cell(watts(drawn.cards), hint=drawn.cards_explanation)
-    items = attention.items(state)
+    items = attention.items()
     found["attention.count"] = Cell(count(len(items)), "warn" if items else "good")
     text = "\n".join(item.text for item in items)
     found["attention.version"] = Cell(hashlib.sha256(text.encode()).hexdigest()[:12])

@@ -1,15 +1,18 @@
 """The topic `node:<id>`: its cards, its BMC's facts, its collectors and its journal."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.utils import timezone
 
 from inventory.models import Bmc, JournalEntry, Node, ProcessBinding
+from inventory.selectors.collectors import source_of
 from sensaka.live.card_cells import PROCESS_KEEP, row_cells, version
 from sensaka.live.cells import Cell, Cells, decimal, moment, unknown, watts
 from sensaka.live.collector_cells import source_cells
 from sensaka.live.fleet import fleet
-from sensaka.live.fleet_cells import ladder, tally
+from sensaka.live.fleet_cells import by, ladder, tally
+from sensaka.live.power import node_power
 from sensaka.live.words import NODE_STATES, NODE_TAGS, POWER_TAGS, state_words
 
 
@@ -33,6 +36,23 @@ def fact_cells(node: Node, bmc: Bmc | None) -> Cells:
     return found
 
 
+def list_cells(ids: Iterable[UUID]) -> Cells:
+    """The rows of a list of nodes: their counts and their power."""
+    state = fleet()
+    wanted = list(ids)
+    cards = by(state.cards, "node_id")
+    drawn = node_power(state.at)
+    heard = dict(Node.objects.filter(pk__in=wanted).values_list("id", "read_at"))
+    found: Cells = {}
+    for node_id in wanted:
+        found.update(ladder(f"node.{node_id}", tally(cards.get(node_id, ())), state.at))
+        hint = "The whole node, from its BMC, not older than three of its intervals."
+        value = drawn.get(node_id)
+        found[f"node.{node_id}.power"] = unknown(hint) if value is None else Cell(watts(value), hint=hint)
+        found[f"node.{node_id}.read"] = moment(heard.get(node_id), hint="Last reading of its operating system")
+    return found
+
+
 def cells(node_id: UUID) -> Cells:
     """Everything on the node page that moves."""
     node = Node.objects.filter(pk=node_id).first()
@@ -50,7 +70,7 @@ def cells(node_id: UUID) -> Cells:
     for card in cards:
         found.update(row_cells(f"card.{card.id}", card))
     for source in sources:
-        found.update(source_cells(source, now))
+        found.update(source_cells(source_of(source, now=now), now))
     newest = JournalEntry.objects.filter(node=node_id).values_list("id", flat=True)[:1]
     processes = ProcessBinding.objects.filter(node=node_id, seen_at__gte=now - PROCESS_KEEP)
     found["cards.version"] = version([str(card.id) for card in cards])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from sensaka.live import card_cells, collector_cells, discovery_cells, fleet_cells, node_cells
+from sensaka.live import attention, card_cells, collector_cells, discovery_cells, fleet, fleet_cells, node_cells
 from sensaka.live.cells import Cells
 from sensaka.live.fleet import Shared
 from sensaka.live.topics import Topic
@@ -22,10 +22,16 @@ _ONE: dict[str, Callable[[UUID], Cells]] = {
     "card": card_cells.cells,
     "discovery": discovery_cells.cells,
 }
+_LISTS: dict[str, Callable[[tuple[UUID, ...]], Cells]] = {
+    "cards": card_cells.list_cells,
+    "nodes": node_cells.list_cells,
+}
 
 
 def snapshot(topic: Topic) -> Cells:
     """Every cell of a topic. A node, card or discovery that is gone has none."""
+    if topic.kind in _LISTS:
+        return _LISTS[topic.kind](topic.ids)
     if topic.id is None:
         return _WHOLE[topic.kind].get()
     return _ONE[topic.kind](topic.id)
@@ -38,5 +44,7 @@ def wire(topic: Topic) -> dict[str, Any]:
 
 def forget() -> None:
     """The next snapshots are read anew (after an act of a person; between tests)."""
+    fleet.forget()
+    attention.forget()
     for shared in _WHOLE.values():
         shared.forget()

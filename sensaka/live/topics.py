@@ -23,21 +23,28 @@ _FOLLOWS: dict[str, tuple[Change, ...]] = {
     "fleet": (Change.SAMPLES, Change.TREE, Change.COLLECTORS),
     "node": (Change.SAMPLES, Change.TREE, Change.COLLECTORS),
     "card": (Change.SAMPLES, Change.TREE),
+    "cards": (Change.SAMPLES, Change.TREE),
+    "nodes": (Change.SAMPLES, Change.TREE, Change.COLLECTORS),
     "collectors": (Change.COLLECTORS, Change.TREE),
     "discovery": (Change.DISCOVERY,),
 }
 _WITH_ID = frozenset({"node", "card", "discovery"})
+_WITH_LIST = frozenset({"cards", "nodes"})
+MOST_IDS = 200
+"""Rows that a page of a list can follow; lists show at most 100."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A parsed topic: `kind`, and the identifier where the kind has one."""
+    """A parsed topic: `kind`, and the identifier (node, card, discovery) or list of them (cards, nodes)."""
 
     kind: str
     id: UUID | None = None
+    ids: tuple[UUID, ...] = ()
 
     def __str__(self) -> str:
-        return self.kind if self.id is None else f"{self.kind}:{self.id}"
+        named = [self.id] if self.id is not None else self.ids
+        return f"{self.kind}:{','.join(map(str, named))}" if named else self.kind
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -47,15 +54,18 @@ class Topic:
 
 def parse(text: str) -> Topic | None:
     """The topic that a client named; None when there is no such topic."""
-    kind, separator, identifier = text.partition(":")
-    if kind not in _FOLLOWS or (kind in _WITH_ID) != bool(separator):
+    kind, separator, identifiers = text.partition(":")
+    if kind not in _FOLLOWS or (kind in _WITH_ID | _WITH_LIST) != bool(separator):
         return None
     if not separator:
         return Topic(kind)
     try:
-        return Topic(kind, UUID(identifier))
+        ids = tuple(UUID(part) for part in identifiers.split(",", MOST_IDS))
     except ValueError:
         return None
+    if kind in _WITH_LIST:
+        return Topic(kind, ids=ids)
+    return Topic(kind, ids[0]) if len(ids) == 1 else None
 
 
 def affected(topics: Iterable[Topic], change: str) -> list[Topic]:

@@ -1,4 +1,5 @@
 // The card page's charts: one span for all, one cursor for all, gaps drawn as gaps, events as marks.
+import { colour } from "./colours.js";
 import { exact } from "./times.js";
 
 const root = document.querySelector("[data-charts]");
@@ -15,22 +16,18 @@ let charts = [];
 let span = "1h";
 let request = 0;
 
-function css(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
 function theme() {
   return {
-    text: css("--tblr-body-color"), muted: css("--tblr-secondary-color"), line: css("--tblr-border-color"),
-    series: [css("--busy"), css("--idle")], busy: css("--busy"), idle: css("--idle"), unknown: css("--unknown-b"),
-    hatch: css("--unknown-a"), surface: css("--tblr-bg-surface"),
+    text: colour("--tblr-body-color"), muted: colour("--tblr-secondary-color"), line: colour("--tblr-border-color"),
+    series: [colour("--busy"), colour("--idle")], busy: colour("--busy"), idle: colour("--idle"), unknown: colour("--unknown-b"),
+    hatch: colour("--unknown-a"), surface: colour("--tblr-bg-surface"),
   };
 }
 
 function frame(colours, data, title, unit, top) {
   return {
     animation: false,
-    textStyle: { fontFamily: css("--tblr-font-sans-serif") || "sans-serif" },
+    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily },
     aria: { enabled: true, label: { description: `${title} over ${span}` } },
     grid: { left: 52, right: 12, top: 34, bottom: 24 },
     legend: { top: 2, right: 8, textStyle: { color: colours.muted }, itemWidth: 14, itemHeight: 8 },
@@ -74,17 +71,10 @@ function round(value) {
 
 function marks(data, colours) {
   return {
-    silent: false, symbol: ["none", "none"], label: { show: false },
+    silent: true, symbol: ["none", "none"], label: { show: false },
     lineStyle: { color: colours.muted, type: "dashed", width: 1 },
     data: data.events.map((event) => ({ xAxis: event.at * 1000, name: event.text })),
-    tooltip: { formatter: (point) => `${exact(new Date(point.data.xAxis))}<br>${escape(point.name)}` },
   };
-}
-
-function escape(text) {
-  const box = document.createElement("span");
-  box.textContent = text;
-  return box.innerHTML;
 }
 
 function points(data, field, scale) {
@@ -136,6 +126,8 @@ function bandChart(data, colours) {
   const base = frame(colours, data, "Busy, idle and unknown time", "%", 100);
   return {
     ...base,
+    grid: { ...base.grid, top: 28 },
+    yAxis: { ...base.yAxis, name: "", axisLabel: { show: false }, axisTick: { show: false }, splitLine: { show: false } },
     xAxis: { ...base.xAxis, max: data.end * 1000, min: data.start * 1000 - step * 500 },
     series: [
       part("Busy", "busy", { color: colours.busy }),
@@ -154,6 +146,21 @@ function note(data) {
   text.textContent = all === 0
     ? "No time of this span has passed through a reading yet."
     : `Busy ${round((100 * busy) / all)} %, idle ${round((100 * idle) / all)} %, unknown ${round((100 * unknown) / all)} % of the span. Coverage ${round((100 * (busy + idle)) / all)} %. From ${from}, one point per ${data.resolution} s.`;
+}
+
+function listEvents(data, list) {
+  if (data.events.length === 0) return;
+  const heading = document.createElement("h3");
+  heading.className = "subheader mt-2 mb-0";
+  heading.textContent = "Marks";
+  const items = document.createElement("ul");
+  items.className = "chart-marks";
+  for (const event of data.events) {
+    const item = document.createElement("li");
+    item.textContent = `${exact(new Date(event.at * 1000))}: ${event.text}`;
+    items.append(item);
+  }
+  list.append(heading, items);
 }
 
 async function draw() {
@@ -196,6 +203,7 @@ async function draw() {
     line.textContent = `Not reported in this span: ${absent.join(", ")}.`;
     list.append(line);
   }
+  listEvents(data, list);
   root.dataset.ready = span;
 }
 

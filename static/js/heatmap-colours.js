@@ -1,4 +1,6 @@
 // Colours of the map: cividis, made to be read alike with and without colour vision; hatching for unknown.
+import { colour } from "./colours.js";
+
 const STOPS = [[0, 32, 77], [49, 68, 107], [102, 105, 112], [149, 143, 120], [203, 186, 105], [255, 234, 70]];
 
 export function scaleColour(share) {
@@ -13,14 +15,11 @@ export function scaleGradient() {
   return `linear-gradient(90deg, ${STOPS.map((stop) => `rgb(${stop.join(",")})`).join(", ")})`;
 }
 
-export function palette(element) {
-  const style = getComputedStyle(element);
-  const read = (name) => style.getPropertyValue(name).trim();
+export function palette() {
   return {
-    busy: read("--busy"), idle: read("--idle"), free: read("--free"), bad: read("--bad"),
-    hatchA: read("--unknown-a"), hatchB: read("--unknown-b"),
-    text: read("--tblr-body-color") || "#222", muted: read("--tblr-secondary-color") || "#666",
-    surface: read("--tblr-bg-surface") || "#fff", border: read("--tblr-border-color") || "#ddd",
+    busy: colour("--busy"), idle: colour("--idle"), free: colour("--free"), bad: colour("--bad"),
+    hatchA: colour("--unknown-a"), hatchB: colour("--unknown-b"), text: colour("--tblr-body-color"),
+    muted: colour("--tblr-secondary-color"), surface: colour("--tblr-bg-surface"), border: colour("--tblr-border-color"),
   };
 }
 

@@ -80,7 +80,7 @@ class HeatMap {
     const theme = document.documentElement.dataset.bsTheme;
     if (this.theme !== theme) {
       this.theme = theme;
-      this.colour = palette(this.root);
+      this.colour = palette();
       this.hatched = hatch(this.pen, this.colour);
     }
     return this.colour;
@@ -400,7 +400,7 @@ class HeatMap {
     const { data } = this;
     const tag = (kind, text) => {
       const element = document.createElement("span");
-      element.className = "tag";
+      element.className = "mark";
       element.dataset.kind = kind;
       element.textContent = text;
       return element;

@@ -40,12 +40,12 @@ def _attributes(cell: Cell, key: str, state: str = "state") -> SafeString:
 
 @register.simple_tag
 def live(cells: Cells, *key: object, href: str = "", kind: str = "cell") -> SafeString:
-    """A cell of a snapshot. `kind`: cell, bar-cell, tag, or track (a bar without text). Key parts are joined."""
+    """A cell of a snapshot. `kind`: cell, bar-cell, mark, or track (a bar without text). Key parts are joined."""
     name = "".join(str(part) for part in key)
     cell = cells.get(name)
     if cell is None:
         cell = writing.unknown()
-    attributes = _attributes(cell, name, "kind" if kind == "tag" else "state")
+    attributes = _attributes(cell, name, "kind" if kind == "mark" else "state")
     if kind.startswith("fill-"):
         fill = f"{cell.fill or 0:.1f}"
         return format_html('<span class="{}" data-live-fill="{}" style="--fill:{}%"></span>', kind, name, fill)
@@ -80,7 +80,7 @@ def when(at: datetime | None, exact: bool = False) -> SafeString:
 @register.simple_tag
 def node_tag(state: str) -> SafeString:
     """A node's state as a mark and a word."""
-    return format_html('<span class="tag" data-kind="{}">{}</span>', NODE_TAGS.get(state, "free"), state_words(state))
+    return format_html('<span class="mark" data-kind="{}">{}</span>', NODE_TAGS.get(state, "free"), state_words(state))
 
 
 @register.simple_tag(takes_context=True)

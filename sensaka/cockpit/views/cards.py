@@ -12,8 +12,7 @@ from sensaka.cockpit import filters
 from sensaka.cockpit.history import SPAN_TITLES, card_history
 from sensaka.cockpit.tables import sorted_page
 from sensaka.identity.access import inventory_page
-from sensaka.live.card_cells import PROCESS_KEEP, row_cells
-from sensaka.live.cells import Cells
+from sensaka.live.card_cells import PROCESS_KEEP
 from sensaka.live.fleet import CardRow, fleet
 from sensaka.live.measures import GROUPS, MEASURES
 from sensaka.live.snapshots import snapshot
@@ -43,20 +42,14 @@ SORTS = {
 }
 
 
-def list_cells(cards: list[CardRow]) -> Cells:
-    """The cells of a list's rows, keyed by card."""
-    found: Cells = {}
-    for card in cards:
-        found.update(row_cells(f"card.{card.id}", card))
-    return found
-
-
 @inventory_page
 def cards(request: HttpRequest) -> HttpResponse:
     """All cards, filtered and sorted by the address."""
     state = fleet()
     rows = filters.filtered(state.cards, request.GET)
     page, sort = sorted_page(request, rows, SORTS, "place")
+    ids = tuple(card.id for card in page.object_list)
+    topic = Topic("cards", ids=ids)
     kinds = [
         filters.Choice(kind, KIND_WORDS.get(kind, kind.capitalize()), request.GET.get("kind") == kind)
         for kind in filters.KIND_CHOICES
@@ -64,7 +57,8 @@ def cards(request: HttpRequest) -> HttpResponse:
     context = {
         "page": page,
         "sort": sort,
-        "cells": list_cells(list(page.object_list)),
+        "cells": snapshot(topic) if ids else {},
+        "topic": str(topic) if ids else "fleet",
         "kinds": kinds,
         "selects": [
             ("site", "Site", filters.choices(state.cards, request.GET, "site", lambda card: card.site)),

@@ -12,12 +12,11 @@ from django.utils import timezone
 from inventory.models import JournalEntry, Node, ProcessBinding, Site
 from inventory.rules.lifecycle import NODE
 from sensaka.cockpit.tables import sorted_page
-from sensaka.cockpit.views.cards import list_cells
+from inventory.rules.counts import Counts
 from sensaka.identity.access import inventory_page
 from sensaka.live.card_cells import PROCESS_KEEP
-from sensaka.live.cells import Cells
 from sensaka.live.fleet import fleet
-from sensaka.live.fleet_cells import Tally, by, ladder, tally
+from sensaka.live.fleet_cells import by, tally
 from sensaka.live.power import node_power
 from sensaka.live.snapshots import snapshot
 from sensaka.live.topics import Topic
@@ -31,7 +30,7 @@ class NodeLine:
     """A node in the list. `power` is None when no BMC reported it lately."""
 
     node: Node
-    numbers: Tally
+    numbers: Counts
     power: float | None
     read_at: datetime | None
 
@@ -75,14 +74,13 @@ def _lines(request: HttpRequest) -> list[NodeLine]:
 def nodes(request: HttpRequest) -> HttpResponse:
     """All nodes, filtered and sorted by the address."""
     page, sort = sorted_page(request, _lines(request), SORTS, "site")
-    state = fleet()
-    cells: Cells = {}
-    for line in page.object_list:
-        cells.update(ladder(f"node.{line.node.pk}", line.numbers, state.at))
+    ids = tuple(line.node.pk for line in page.object_list)
+    topic = Topic("nodes", ids=ids)
     context = {
         "page": page,
         "sort": sort,
-        "cells": cells,
+        "cells": snapshot(topic) if ids else {},
+        "topic": str(topic) if ids else "fleet",
         "sites": Site.objects.all(),
         "states": [(name, state_words(name)) for name in NODE.states],
         "kept": {name: request.GET[name] for name in ("rack", "cluster", "sort") if request.GET.get(name)},
@@ -139,6 +137,4 @@ def node_part(request: HttpRequest, node_id: UUID, part: str) -> HttpResponse:
     """One part of the node page."""
     found = _known(node_id)
     context = {"node": found, "cells": snapshot(Topic("node", node_id)), **_part_context(found, part)}
-    if part == "cards":
-        context["cells"] = {**context["cells"], **list_cells(context["cards"])}
     return render(request, f"cockpit/node_{part}.html", context)

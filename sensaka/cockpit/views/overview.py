@@ -46,7 +46,7 @@ def groups(request: HttpRequest) -> HttpResponse:
 
 
 def _attention() -> dict[str, object]:
-    items = attention.items(fleet())
+    items = attention.items()
     return {"items": items[:_MOST_LINES], "more": max(0, len(items) - _MOST_LINES)}
 
 
@@ -54,6 +54,6 @@ def _attention() -> dict[str, object]:
 def attention_list(request: HttpRequest) -> HttpResponse:
     """What needs a look; `?all=1` gives every line."""
     if request.GET.get("all"):
-        items = attention.items(fleet())
+        items = attention.items()
         return render(request, "cockpit/attention.html", {"items": items, "more": 0})
     return render(request, "cockpit/attention_list.html", _attention())

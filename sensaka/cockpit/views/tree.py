@@ -9,11 +9,10 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from inventory.models import Cluster, Node, Rack, Site
+from inventory.rules.counts import Counts
 from sensaka.identity.access import inventory_page
-from sensaka.live.card_cells import row_cells
-from sensaka.live.cells import Cells
 from sensaka.live.fleet import CardRow, fleet
-from sensaka.live.fleet_cells import Tally, tally
+from sensaka.live.fleet_cells import tally
 from sensaka.live.snapshots import snapshot
 from sensaka.live.topics import Topic
 
@@ -28,7 +27,7 @@ class Branch:
     level: str
     title: str
     path: str
-    numbers: Tally
+    numbers: Counts
     nodes: int
     url: str = ""
     state: str = ""
@@ -113,14 +112,6 @@ def _of(cards: Iterable[CardRow], attribute: str, key: UUID | None) -> list[Card
     return [card for card in cards if getattr(card, attribute) == key]
 
 
-def _card_lines(path: list[UUID | None]) -> tuple[list[CardRow], Cells]:
-    rows = fleet().where(node=path[3])
-    cells: Cells = {}
-    for card in rows:
-        cells.update(row_cells(f"card.{card.id}", card))
-    return rows, cells
-
-
 @inventory_page
 def tree(request: HttpRequest) -> HttpResponse:
     """The sites; what is below is fetched when it is opened."""
@@ -135,6 +126,8 @@ def part(request: HttpRequest) -> HttpResponse:
     path = request.GET.get("path", "")
     parsed = _parse(path)
     if len(parsed) == LEVELS.index("card"):
-        rows, cells = _card_lines(parsed)
-        return render(request, "cockpit/tree_cards.html", {"cards": rows, "cells": cells})
+        rows = fleet().where(node=parsed[3])
+        topic = Topic("cards", ids=tuple(card.id for card in rows))
+        context = {"cards": rows, "cells": snapshot(topic), "topic": topic if rows else "fleet", "node_id": parsed[3]}
+        return render(request, "cockpit/tree_cards.html", context)
     return render(request, "cockpit/tree_part.html", {"branches": branches(path)})
