@@ -49,20 +49,22 @@ class Announcer:
         return self._pid == os.getpid()
 
     def _run(self) -> None:
-        asyncio.run(self._send_forever())
+        # The wait is the thread's own: one in an executor's thread would keep the process from ending.
+        with asyncio.Runner() as runner:
+            while True:
+                self._wake.wait()
+                self._wake.clear()
+                with self._lock:
+                    pending, self._pending = self._pending, set()
+                runner.run(self._send(pending))
 
-    async def _send_forever(self) -> None:
-        while True:
-            await asyncio.to_thread(self._wake.wait)
-            self._wake.clear()
-            with self._lock:
-                pending, self._pending = self._pending, set()
-            for change in sorted(pending):
-                try:
-                    await announce(change)
-                except Exception as error:  # whatever the channel layer raises: pages catch up by themselves
-                    logger.warning("live pages were not told of %s: %s", change.value, error)
-            await asyncio.sleep(_PAUSE)
+    async def _send(self, pending: set[Change]) -> None:
+        for change in sorted(pending):
+            try:
+                await announce(change)
+            except Exception as error:  # whatever the channel layer raises: pages catch up by themselves
+                logger.warning("live pages were not told of %s: %s", change.value, error)
+        await asyncio.sleep(_PAUSE)
 
 
 _announcer = Announcer()
