@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db.models import Prefetch
@@ -139,7 +139,7 @@ def card_detail(card_id: UUID, *, journal: int = 50) -> CardDetail:
         )
         .get(pk=card_id)
     )
-    slices: list[Slice] = card.open_slices  # type: ignore[attr-defined]
+    slices = cast(list[Slice], card.open_slices)
     entries = JournalEntry.objects.filter(card=card).select_related("node", "actor").order_by("-at", "-id")[:journal]
     return CardDetail(
         card=card,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 from uuid import UUID
 
 from django.db.models import Prefetch, Q
@@ -46,7 +47,7 @@ def node_detail(node_id: UUID, *, journal: int = 50) -> NodeDetail:
         )
         .get(pk=node_id)
     )
-    standing: list[Card] = node.standing  # type: ignore[attr-defined]
+    standing = cast(list[Card], node.standing)
     series = [card.series for card in standing]
     series += [one.series for card in standing for one in card.open_slices]  # type: ignore[attr-defined]
     entries = JournalEntry.objects.filter(node=node).select_related("card", "actor").order_by("-at", "-id")[:journal]

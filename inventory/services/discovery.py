@@ -322,7 +322,7 @@ def _bmc_at(row: Discovery, target: _Target, found: _Found) -> tuple[Bmc, bool]:
         "tls": row.tls,
         "tls_authority": row.tls_authority,
         "interval": row.interval,
-        "simulated": found.answer.reading.simulated,
+        "simulated": found.answer.reading.simulated or row.site.simulated,
     }
     try:
         with transaction.atomic():

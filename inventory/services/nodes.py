@@ -1,6 +1,7 @@
 """Servers: found again by what identifies them, made when new, joined when two records are one machine."""
 
 from datetime import datetime
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q
@@ -135,7 +136,7 @@ def rename_node(*, node: Node, name: str, at: datetime, source: str) -> bool:
     return True
 
 
-def free_name(*, site: object, wanted: str, but: Node | None = None) -> str:
+def free_name(*, site: UUID, wanted: str, but: Node | None = None) -> str:
     """`wanted`, or `wanted~2`, `wanted~3` ... when another node of the site has it."""
     taken = Node.objects.filter(site=site, name__startswith=wanted)
     if but is not None:
@@ -174,7 +175,7 @@ def join_nodes(*, keep: Node, drop: Node, at: datetime, source: str, reason: str
     journal ("both list card GPU-...").
     """
     for model in (Bmc, Exporter, Card, Placement, Sighting, JournalEntry, ProcessBinding):
-        model.objects.filter(node=drop).update(node=keep)  # type: ignore[attr-defined]
+        model.objects.filter(node=drop).update(node=keep)
     known = set(FirmwareComponent.objects.filter(node=keep).values_list("card", "component"))
     for row in FirmwareComponent.objects.filter(node=drop):
         if (row.card_id, row.component) not in known:

@@ -80,7 +80,7 @@ def _journal_failure(collector: Bmc | Exporter, outcome: Outcome, source: str) -
     assert outcome.failure is not None
     why = outcome.failure.detail or str(outcome.failure.kind).replace("_", " ")
     text = f"{collector_name(collector)} has not answered {MISSES_TO_FAIL} times in a row: {why}."
-    _write(collector, JournalKind.COLLECTOR_FAILED, text, outcome.at, source, kind=str(outcome.failure.kind))
+    _write(collector, JournalKind.COLLECTOR_FAILED, text, outcome.at, source, error=str(outcome.failure.kind))
 
 
 def _journal_recovery(collector: Bmc | Exporter, outcome: Outcome, source: str) -> None:

@@ -95,10 +95,12 @@ class _Reader(Generic[Job, Answer]):
 
 
 async def _cancel_all() -> None:
+    """Ends what is left on the loop, and the threads in which it looked up names."""
     others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 def run_round(work: Round[Job, Answer], *, seconds: float = CLAIM_SECONDS, concurrency: int = CONCURRENCY) -> Tally:

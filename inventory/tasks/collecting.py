@@ -13,7 +13,7 @@ from inventory.services import discovery, polling, silence
 log = logging.getLogger(__name__)
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator] # celery has no types
 def poll_bmcs() -> None:
     """Reads the BMCs that are due."""
     done = polling.poll_due_bmcs()
@@ -21,7 +21,7 @@ def poll_bmcs() -> None:
         log.info("read %d BMCs", done.read)
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator] # celery has no types
 def scrape_exporters() -> None:
     """Reads the exporter pages that are due."""
     done = polling.scrape_due_exporters()
@@ -29,7 +29,7 @@ def scrape_exporters() -> None:
         log.info("read %d exporter pages", done.read)
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator] # celery has no types
 def run_discoveries() -> None:
     """Carries on with the searches for BMCs."""
     done = discovery.run_discoveries()
@@ -37,7 +37,7 @@ def run_discoveries() -> None:
         log.info("tried %d addresses", done.read)
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator] # celery has no types
 def mark_silent_agents() -> None:
     """Marks the agents that stopped sending, and those that are back."""
     silent, back = silence.mark_silent_agents()

@@ -196,8 +196,8 @@ class Applier:
         self._state(card, "return")
         self._occupy(card, change.after)
         text = f"{sentences.card_name(card)} moved from {self._where(change.before)} to {self._where(change.after)}"
-        detail = {"from": str(change.before.node), "to": str(change.after.node)}
-        self._note(JournalKind.CARD_MOVED, text, card, **detail)
+        origin, target = str(change.before.node), str(change.after.node)
+        self._note(JournalKind.CARD_MOVED, text, card, origin=origin, target=target)
 
     @_apply.register
     def _(self, change: rule.Relocate) -> None:

@@ -35,7 +35,7 @@ def record_bmc_reading(*, bmc: Bmc, reading: BmcReading) -> TreeChanges:
             cards=tuple(card for card in reading.cards if card.present),
             # A switched-off server may hide its cards from the BMC: they are not gone.
             complete=reading.cards_known and reading.power_state is not PowerState.OFF,
-            simulated=reading.simulated,
+            simulated=reading.simulated or bmc.simulated or bmc.site.simulated,
         )
         changes = record(visit, lambda recording: _write_rest(recording, bmc, reading))
     return changes
@@ -63,7 +63,7 @@ def _node_of(bmc: Bmc, reading: BmcReading) -> Node:
             rack=bmc.rack,
             at=at,
             source="bmc",
-            simulated=reading.simulated,
+            simulated=reading.simulated or bmc.simulated or bmc.site.simulated,
         )
     if bmc.node is not None:
         text = f"The BMC at {bmc.address} now answers for node {node.name} instead of node {bmc.node.name}."
