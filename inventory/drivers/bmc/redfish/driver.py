@@ -24,6 +24,8 @@ _ROOT = "/redfish/v1"
 class RedfishBmc:
     """One BMC. Keeps a session between calls; `close` gives it back, so close it whatever happens.
 
+    One call at a time: a visit has one deadline and its own counts.
+
     `links` is what `export_links` of an earlier driver gave: with it a poll needs no walk. `concurrency`
     is the most requests that one BMC gets at once; small web servers on BMCs suffer from more.
     """
@@ -116,14 +118,23 @@ class RedfishBmc:
     async def _enter(self, failures: FailureList) -> Reader:
         """Logs in and learns the service root where that is not known from links."""
         if self._links is None and self._root is None:
-            root = await self._client.get(_ROOT, authenticated=False)
+            root = await self._open_root()
             sessions = path_of(dig(root, "Links", "Sessions")) or path_of(dig(root, "SessionService"))
             if sessions.rstrip("/").endswith("/Sessions"):
                 self._login.sessions = sessions.rstrip("/")
-            self._root = root
+            self._root = root or None
         await self._login.ensure()
         levels = self._links.levels if self._links is not None else advertised_levels(self._root or {})
         return Reader(self._client, self._login, failures, levels=levels)
+
+    async def _open_root(self) -> Resource:
+        """The service root without a login, as the standard has it; {} where it wants one all the same."""
+        try:
+            return await self._client.get(_ROOT, authenticated=False)
+        except RedfishError as error:
+            if error.status not in (401, 403):
+                raise
+            return {}
 
     async def _discover(self, reader: Reader) -> BmcReading:
         if self._root is None:

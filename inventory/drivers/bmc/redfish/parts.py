@@ -56,8 +56,9 @@ async def find_cards(
             else:
                 found.others.append(path_key(entry))
     devices: list[tuple[Resource, list[Resource]]] = []
+    listed = 0
     if not candidates or any(_needs_device(entry) for entry in candidates):
-        devices = await _card_devices(reader, systems=systems, chassis=chassis)
+        listed, devices = await _card_devices(reader, systems=systems, chassis=chassis)
     for entry in candidates:
         _add(found, await _with_details(reader, entry, devices), entry)
     if not candidates:
@@ -81,7 +82,8 @@ async def find_cards(
     await fill_slots(reader, found.cards, chassis)
     nameless = [entry for entry in found.cards if not _has_identity(entry.card)]
     found.cards = [entry for entry in found.cards if entry not in nameless]
-    found.complete &= not nameless
+    # No cards, and no list of devices that they would be in: this service can't say whether there are any.
+    found.complete &= not nameless and bool(found.cards or listed)
     return found
 
 
@@ -195,8 +197,8 @@ async def _with_details(
 
 async def _card_devices(
     reader: Reader, *, systems: Sequence[Resource], chassis: Sequence[Resource]
-) -> list[tuple[Resource, list[Resource]]]:
-    """PCIeDevices that are accelerators, each with its first function."""
+) -> tuple[int, list[tuple[Resource, list[Resource]]]]:
+    """How many PCIeDevices there are, and those that are accelerators, each with its first function."""
     collections = [path_of(pick(entry, "PCIeDevices")) for entry in chassis]
     listed = [path for system in systems for path in paths_in(pick(system, "PCIeDevices"))]
     devices: dict[str, Resource] = {}
@@ -208,7 +210,8 @@ async def _card_devices(
     devices |= await reader.fetch_all(missing[:_MOST_DEVICES], optional=True)
     likely = [device for device in devices.values() if may_be_card_device(device)]
     functions = await asyncio.gather(*(_functions(reader, device) for device in likely))
-    return [(device, found) for device, found in zip(likely, functions, strict=True) if is_card_device(device, found)]
+    pairs = zip(likely, functions, strict=True)
+    return len(devices), [(device, found) for device, found in pairs if is_card_device(device, found)]
 
 
 async def _functions(reader: Reader, device: Resource) -> list[Resource]:
