@@ -16,7 +16,7 @@ from inventory.models import Agent, Card, EnrolmentToken, JournalEntry, Node, Ra
 from inventory.services.agents import authenticate_node, create_enrolment_token, digest, revoke_agent
 from sensaka.kernel.errors import InvalidInput
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.inventory.agent.addresses")]
+pytestmark = pytest.mark.django_db
 
 ENROL, REPORT, SELF = "/api/v1/agents/enrol/", "/api/v1/agents/report/", "/api/v1/agents/self/"
 
