@@ -141,11 +141,11 @@ class Registration:
         """Drop the tokens of agents that the product does not know (its database is newer than our state)."""
         if not any(agent.enrolled for agent in self._agents):
             return
-        names = {row["id"]: row["name"] for row in await self._product.all("nodes")}
+        serials = {row["id"]: row["system_serial"] for row in await self._product.all("nodes")}
         rows = await self._product.all("agents")
-        known = {names.get(row["node"]) for row in rows if row.get("revoked_at") is None}
+        known = {serials.get(row["node"]) for row in rows if row.get("revoked_at") is None}
         for agent in self._agents:
-            if agent.enrolled and agent.node.name not in known:
+            if agent.enrolled and agent.node.system_serial not in known:
                 agent.forget()
 
     async def _enrol_rack(self, cluster: str, rack: str, agents: list[Enrolling]) -> None:

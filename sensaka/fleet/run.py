@@ -37,6 +37,7 @@ log = logging.getLogger("sensaka.fleet")
 USERNAME = "operator"
 REDFISH_PORT, IPMI_PORT, EXPORTER_PORT = 8443, 6230, 9400
 SAVE_EVERY = 30.0  # s
+TIDY_EVERY = 600.0  # s
 SHOW_EVERY = 10.0  # s between two settings of the IPMI sensors
 CLOSING = 4.0  # s for a clean end
 _TOKEN_PATIENCE = 120.0  # s for the operator token's file to appear
@@ -201,6 +202,7 @@ class Fleet:
         wheel.every(1.0, self._second)
         wheel.every(SHOW_EVERY, self.ipmi.apply, phase=2.3)
         wheel.every(SAVE_EVERY, self.save, phase=SAVE_EVERY)
+        wheel.every(TIDY_EVERY, self.redfish.tidy, phase=TIDY_EVERY)
         for number, agent in enumerate(self.agents):
             phase = INTERVAL * number / max(1, len(self.agents))
             wheel.every(INTERVAL, lambda agent=agent: agent.round(self._pool, self._ending), phase=phase)  # type: ignore[misc]
@@ -281,6 +283,8 @@ class Fleet:
 
     async def _close(self) -> None:
         self._ending.set()
+        # A connection that comes in while its port closes ends with a cancelled task; nobody needs its trace.
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: log.debug("%s", context.get("message")))
         self.save()
         for agent in self.real:
             agent.stop()

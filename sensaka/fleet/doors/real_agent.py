@@ -129,7 +129,8 @@ class RealAgent:
 
     @staticmethod
     def _environment() -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(PROJECT)}
+        path = os.pathsep.join(part for part in (str(PROJECT), os.environ.get("PYTHONPATH", "")) if part)
+        return {**os.environ, "PYTHONPATH": path}
 
     def enrol(self, token: str) -> str:
         """Run `sensaka-agent enrol`. Raises RuntimeError with its words."""
