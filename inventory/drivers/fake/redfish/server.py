@@ -11,6 +11,7 @@ from inventory.drivers.fake.redfish.service import Behaviour, RedfishService
 from inventory.drivers.fake.redfish.tree import RedfishTree
 
 _IDLE_SECONDS = 60.0
+_HANDSHAKE_SECONDS = 5.0
 
 
 class RedfishServer:
@@ -57,13 +58,22 @@ class RedfishServer:
     async def start(self) -> None:
         """Opens the port; OSError when it is taken."""
         context = self.certificate.server_context() if self.certificate else None
-        self._server = await asyncio.start_server(self._serve, self.host, self.port, ssl=context, backlog=128)
+        patience = _HANDSHAKE_SECONDS if context else None
+        self._server = await asyncio.start_server(
+            self._serve, self.host, self.port, ssl=context, backlog=128, ssl_handshake_timeout=patience
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Closes the port and every connection; may be called twice."""
         if self._server is None:
             return
+        # What was accepted a moment ago has to reach its transport first: asyncio loses it otherwise.
+        loop = asyncio.get_running_loop()
+        for listener in self._server.sockets:
+            loop.remove_reader(listener.fileno())
+        for _ in range(3):
+            await asyncio.sleep(0)
         self._server.close()
         for task in list(self._tasks):
             task.cancel()
