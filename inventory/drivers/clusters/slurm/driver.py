@@ -1,0 +1,100 @@
+"""A whole Slurm cluster behind the adapter contract."""
+
+from collections.abc import Iterator
+
+from inventory.drivers.clusters.capabilities import Capability, CapabilityState, ClusterDescription
+from inventory.drivers.clusters.slurm.command import CommandDoor
+from inventory.drivers.clusters.slurm.control import Control
+from inventory.drivers.clusters.slurm.cordons import Cordons
+from inventory.drivers.clusters.slurm.doors import Doors, now, until
+from inventory.drivers.clusters.slurm.errors import SlurmError
+from inventory.drivers.clusters.slurm.reads import Reads
+from inventory.drivers.clusters.slurm.rest import RestDoor
+from inventory.drivers.clusters.slurm.tenants import Tenants
+from inventory.drivers.clusters.slurm.versions import NEW_FORM, Interface
+from inventory.drivers.clusters.slurm.wire import Envelope
+from inventory.observations import ReadFailure
+
+_COMMAND_JSON = (21, 8)  # the release from which on squeue, sinfo and sacct know --json
+_BY_REST = frozenset({Capability.NODES, Capability.QUEUES, Capability.JOBS, Capability.RUNS, Capability.CANCEL})
+_BY_NEW_REST = frozenset({Capability.CORDON, Capability.PLACE, Capability.HOLD})
+
+
+class SlurmCluster(Reads, Cordons, Control, Tenants):
+    """One Slurm, by slurmrestd, by its commands, or by both. Safe for concurrent use in one event loop."""
+
+    def __init__(self, *, rest: RestDoor | None = None, command: CommandDoor | None = None) -> None:
+        self._doors = Doors(rest, command)
+
+    async def close(self) -> None:
+        """Ends connections."""
+        await self._doors.close()
+
+    async def describe(self, *, deadline: float) -> ClusterDescription:
+        """Version, interface, and what can be done by which way; failures of both ways kept apart."""
+        end = until(deadline)
+        start = now()
+        failures: list[ReadFailure] = []
+        interface, answer = await self._ask_rest(end, failures)
+        commands = await self._ask_commands(end, failures)
+        version = self._doors.command.release if commands and self._doors.command else ""
+        cluster = ""
+        if answer is not None and answer.meta is not None:
+            told = answer.meta.new or answer.meta.old
+            version, cluster = (told.release or version, told.cluster) if told else (version, "")
+        notes = [interface.note] if interface and interface.note else []
+        notes += [f"{failure.what}: {failure.detail}" for failure in failures]
+        return ClusterDescription(
+            observed_at=start,
+            reached=interface is not None or commands,
+            scheduler="slurm",
+            cluster=cluster,
+            version=version,
+            interface=interface.name if interface else ("commands" if commands else ""),
+            tested=interface.tested if interface else True,
+            reason="; ".join(notes)[:2000],
+            capabilities=tuple(_capabilities(interface, commands)),
+            token_expires_at=self._doors.rest.login.expires_at if self._doors.rest else None,
+            failures=tuple(failures),
+        )
+
+    async def _ask_rest(self, end: float, failures: list[ReadFailure]) -> tuple[Interface | None, Envelope | None]:
+        if self._doors.rest is None:
+            return None, None
+        try:
+            return await self._doors.rest.interface(until=end), await self._doors.rest.get("slurm", "ping", until=end)
+        except SlurmError as error:
+            failures.append(error.failure())
+            return None, None
+
+    async def _ask_commands(self, end: float, failures: list[ReadFailure]) -> bool:
+        if self._doors.command is None:
+            return False
+        try:
+            await self._doors.command.version(until=end)
+            await self._doors.command.run("scontrol", "ping", until=end)
+        except SlurmError as error:
+            failures.append(error.failure())
+            return False
+        return True
+
+
+def _capabilities(interface: Interface | None, commands: bool) -> Iterator[CapabilityState]:
+    for capability in Capability:
+        if interface is not None and _rest_can(capability, interface):
+            yield CapabilityState(capability=capability, available=True, via=f"slurmrestd {interface.name}")
+        elif commands:
+            yield CapabilityState(capability=capability, available=True, via="commands")
+        else:
+            reason = "neither slurmrestd nor Slurm's commands answer"
+            if interface is not None:
+                reason = f"slurmrestd {interface.name} can't; set up Slurm's commands on this host"
+            yield CapabilityState(capability=capability, available=False, reason=reason)
+
+
+def _rest_can(capability: Capability, interface: Interface) -> bool:
+    if capability is Capability.RESERVATIONS:
+        return interface.number > 36
+    if capability in (Capability.SUBMIT, Capability.SIGNAL):
+        return True
+    return capability in _BY_REST or (capability in _BY_NEW_REST and interface.number >= NEW_FORM)

@@ -1,0 +1,63 @@
+"""The JWT that slurmrestd asks for: who it is, when it ends, how to get the next one."""
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+Renew = Callable[[], Awaitable[str]]
+
+
+class _Claims(msgspec.Struct):
+    exp: int | float | None = None
+
+
+def expires_at(token: str) -> datetime | None:
+    """When the token ends; None when it doesn't say so or is no JWT (RFC 7519)."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)), type=_Claims)
+        return None if claims.exp is None else datetime.fromtimestamp(claims.exp, UTC)
+    except (binascii.Error, ValueError, msgspec.DecodeError, OverflowError, OSError):
+        return None
+
+
+class Login:
+    """A user's name and token. `renew` gives a new token; without it an ended one is a failure."""
+
+    def __init__(self, user: str, token: str, renew: Renew | None = None) -> None:
+        self.user = user
+        self._token = token
+        self._renew = renew
+
+    def __repr__(self) -> str:
+        return f"Login({self.user})"
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the present token ends."""
+        return expires_at(self._token)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the present token has ended by our clock."""
+        end = self.expires_at
+        return end is not None and end <= datetime.now(UTC)
+
+    def headers(self, user: str = "") -> dict[str, str]:
+        """The headers of a request, on behalf of another user if one is named."""
+        return {"X-SLURM-USER-NAME": user or self.user, "X-SLURM-USER-TOKEN": self._token}
+
+    async def renewed(self) -> bool:
+        """Fetches a new token; False when there is no way to, or it gave the same or nothing."""
+        if self._renew is None:
+            return False
+        token = (await self._renew()).strip()
+        if not token or token == self._token:
+            return False
+        self._token = token
+        return True

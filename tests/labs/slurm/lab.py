@@ -1,0 +1,274 @@
+"""A real Slurm with fake cards, started from Debian's packages in a folder of its own and stopped whole."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tests.labs.slurm import configuration
+from tests.labs.slurm.configuration import CLUSTER, NODES, free_ports
+
+DAEMONS = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "munged", "mariadbd", "mariadb-install-db", "setpriv")
+_SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def missing() -> str | None:
+    """Why the lab can't be started here, None when it can."""
+    absent = [name for name in DAEMONS if shutil.which(name, path=_SEARCH) is None]
+    if absent:
+        return f"not installed: {' '.join(absent)} (Debian: slurmctld slurmd slurmdbd slurmrestd munge mariadb-server)"
+    return None if os.geteuid() == 0 else "Slurm's daemons change users: the lab needs root"
+
+
+class SlurmLab:
+    """munged, MariaDB, slurmdbd, slurmctld, twelve slurmd and slurmrestd. Each is our child and dies with us."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="slurm-lab-"))
+        self.ports = free_ports()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self.environment = {
+            "PATH": _SEARCH,
+            "SLURM_CONF": str(self.folder / "etc/slurm.conf"),
+            "LC_ALL": "C",
+            "TZ": "UTC",
+        }
+
+    @property
+    def rest_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports.rest}"
+
+    def start(self) -> None:
+        self._lay_out()
+        self._start_munge()
+        self._start_database()
+        self.daemon("slurmdbd", "slurmdbd", "-D")
+        _wait("slurmdbd", lambda: self.succeeds("sacctmgr", "-n", "show", "cluster"))
+        self.run("sacctmgr", "-i", "-Q", "add", "cluster", CLUSTER)
+        self.start_controller()
+        for name in NODES:
+            self.start_node(name)
+        self.start_rest()
+        _wait("all nodes", self._all_idle)
+
+    def _all_idle(self) -> bool:
+        return len(self.run("sinfo", "-h", "-N", "-p", "all", "-t", "idle").splitlines()) == len(NODES)
+
+    def start_controller(self) -> None:
+        self.daemon("slurmctld", str(self.folder / "bin/slurmctld"), "-D")
+        _wait("slurmctld", lambda: self.succeeds("scontrol", "ping"))
+
+    def start_node(self, name: str) -> None:
+        (self.folder / "spool" / name).mkdir(exist_ok=True)
+        stepd = str(self.folder / "bin/slurmstepd")
+        self.daemon(f"slurmd-{name}", str(self.folder / "bin/slurmd"), "-D", "-N", name, "-d", stepd)
+
+    def start_rest(self) -> None:
+        address = f"127.0.0.1:{self.ports.rest}"
+        self.daemon("slurmrestd", "slurmrestd", "-a", "rest_auth/jwt", address, user="slurm", SLURM_JWT="daemon")
+        _wait("slurmrestd", lambda: _listens(self.ports.rest))
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        """Ends one daemon and waits for it."""
+        process = self._running.pop(name)
+        process.send_signal(number)
+        process.wait(timeout=20)
+
+    def stop(self) -> None:
+        """Cancels what runs, ends steps, then all daemons in order, and removes the folder."""
+        if "slurmctld" in self._running:
+            self.succeeds("scancel", "-u", "root")
+            end = time.monotonic() + 4
+            while self._steps() and time.monotonic() < end:
+                time.sleep(0.05)
+        order = ["slurmrestd", "slurmctld", *(f"slurmd-{name}" for name in NODES)]
+        self._end(order)
+        for pid in self._steps():
+            _end_tree(pid)
+        self._end(["slurmdbd"])
+        self._end(["mariadbd"])
+        self._end(["munged"])
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def seed(self) -> None:
+        """An account for root, and a quality of service that pushes out another."""
+        for words in (
+            ("add", "qos", "high", "Priority=1000"),
+            ("add", "qos", "low", "Priority=10"),
+            ("modify", "qos", "high", "set", "Preempt=low"),
+            ("add", "account", "research"),
+            ("add", "user", "root", "account=research", "qos=normal,high,low", "DefaultQOS=normal"),
+            ("modify", "user", "root", "set", "DefaultAccount=research"),
+        ):
+            self.run("sacctmgr", "-i", "-Q", *words)
+
+    def calm(self) -> None:
+        """Cancels all jobs, waits until they are gone, and returns every node."""
+        self.succeeds("scancel", "-u", "root")
+        _wait("no jobs", lambda: not self.run("squeue", "-h", "-a").strip())
+        for name in self.run("sinfo", "-h", "-N", "-p", "all", "-t", "drain,down", "-o", "%N").split():
+            self.run("scontrol", "update", f"nodename={name}", "state=resume")
+        _wait("all nodes idle", self._all_idle)
+
+    def submit(self, *options: str, script: str = "sleep 60") -> int:
+        """sbatch of a script; its number."""
+        fixed = ("sbatch", "--parsable", "-o", "/dev/null", "-D", str(self.folder / "work"))
+        return int(self.run(*fixed, *options, script=f"#!/bin/sh\n{script}\n"))
+
+    def run(self, *command: str, script: str = "") -> str:
+        """Output of a Slurm command as root; an error fails the test with the command's words."""
+        done = subprocess.run(
+            command, env=self.environment, input=script, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def succeeds(self, *command: str) -> bool:
+        done = subprocess.run(command, env=self.environment, capture_output=True, timeout=20, check=False)
+        return done.returncode == 0
+
+    def token(self, user: str = "root", lifespan: int = 3600) -> str:
+        return self.run("scontrol", "token", f"username={user}", f"lifespan={lifespan}").strip().partition("=")[2]
+
+    def daemon(self, name: str, *command: str, user: str = "", **environment: str) -> None:
+        """Starts one daemon in the foreground; it is ended when this process dies."""
+        switch = ["--reuid", user, "--regid", user, "--clear-groups"] if user else []
+        with (self.folder / "log" / f"{name}.out").open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *switch, *command],
+                env={**self.environment, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder / "work",
+                start_new_session=True,
+            )
+
+    def _lay_out(self) -> None:
+        for name in ("etc", "run", "log", "state", "spool", "dev", "work", "bin"):
+            (self.folder / name).mkdir()
+        self.folder.chmod(0o755)
+        (self.folder / "work").chmod(0o777)
+        (self.folder / "run").chmod(0o755)
+        for number in range(8):  # a device file must be one; where it leads does not matter
+            (self.folder / f"dev/nvidia{number}").symlink_to("/dev/null")
+            (self.folder / f"dev/mi{number}").symlink_to("/dev/null")
+        for name in ("slurmctld", "slurmd", "slurmstepd"):  # Slurm looks at its own program name
+            real = Path(f"/usr/sbin/{name}-wlm")
+            (self.folder / "bin" / name).symlink_to(real if real.exists() else f"/usr/sbin/{name}")
+        self._write("etc/jwt.key", os.urandom(32), 0o600)
+        files: Mapping[str, str] = {
+            "etc/slurm.conf": configuration.slurm_conf(self.folder, self.ports),
+            "etc/gres.conf": configuration.gres_conf(self.folder),
+            "etc/slurmdbd.conf": configuration.slurmdbd_conf(self.folder, self.ports),
+        }
+        for name, text in files.items():
+            self._write(name, text.encode(), 0o600 if "dbd" in name else 0o644)
+
+    def _write(self, name: str, content: bytes, mode: int) -> None:
+        path = self.folder / name
+        path.write_bytes(content)
+        path.chmod(mode)
+
+    def _start_munge(self) -> None:
+        own = self.folder / "munge"
+        own.mkdir(mode=0o700)
+        self._write("munge/key", os.urandom(1024), 0o400)
+        for path in (own, own / "key"):
+            shutil.chown(path, "munge", "munge")
+        sockets = self.folder / "run"
+        shutil.chown(sockets, "munge", "munge")
+        door = sockets / "munge.socket"
+        options = {"key-file": own / "key", "socket": door, "pid-file": own / "pid"}
+        options |= {"log-file": own / "log", "seed-file": own / "seed"}
+        words = [f"--{key}={value}" for key, value in options.items()]
+        self.daemon("munged", "munged", "--foreground", *words, user="munge")
+        _wait("munged", lambda: self.succeeds("munge", "-n", "-S", str(door)))
+
+    def _start_database(self) -> None:
+        data, door = self.folder / "mysql", self.folder / "mysql.run" / "s"
+        for path in (data, door.parent):
+            path.mkdir(mode=0o755)
+            shutil.chown(path, "mysql", "mysql")
+        self.run(
+            "mariadb-install-db", "--no-defaults", "--user=mysql", f"--datadir={data}",
+            "--auth-root-authentication-method=normal", "--skip-test-db",
+        )  # fmt: skip
+        self.daemon(
+            "mariadbd", "mariadbd", "--no-defaults", f"--datadir={data}", f"--socket={door}",
+            f"--port={self.ports.database}", "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M",
+            "--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=0", "--skip-name-resolve",
+            user="mysql",
+        )  # fmt: skip
+        client = ("mariadb", "--no-defaults", "-uroot", "-S", str(door))
+        _wait("mariadbd", lambda: self.succeeds(*client, "-e", "select 1"))
+        self.run(
+            *client,
+            "-e",
+            "create database accounting; create user 'slurm'@'127.0.0.1' identified by 'lab';"
+            "grant all on accounting.* to 'slurm'@'127.0.0.1';",
+        )
+
+    def _end(self, names: Sequence[str]) -> None:
+        ended = [self._running.pop(name) for name in names if name in self._running]
+        for process in ended:
+            process.terminate()
+        for process in ended:
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(timeout=10)
+
+    def _steps(self) -> list[int]:
+        """The slurmstepd of this lab: they outlive slurmd, and hold files of this folder open."""
+        return [pid for pid in _pids() if _name(pid) == "slurmstepd" and self._holds(pid)]
+
+    def _holds(self, pid: int) -> bool:
+        process = Path(f"/proc/{pid}")
+        try:
+            return any(os.readlink(link).startswith(str(self.folder)) for link in (process / "fd").iterdir())
+        except OSError:
+            return False  # it ended meanwhile
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _end_tree(pid: int) -> None:
+    try:
+        children = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return
+    for child in children:
+        _end_tree(child)
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait(what: str, ready: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end, f"{what} did not come up within {seconds} s"
+        time.sleep(0.05)
