@@ -119,17 +119,18 @@ def make_plan(*, seed: int, nodes: int, ipmi: bool) -> Plan:
 def _node(seed: int, number: int, group: Group, index: int, counts: Counter[str], ipmi: bool) -> NodePlan:
     site = SITES[group.site]
     style = group.style(index)
+    # By the intended protocol, so that no address moves when ipmi_sim comes or goes between two starts.
+    network = IPMI_NETWORK if style == "ipmi" else REDFISH_NETWORK
     missing = style == "ipmi" and not ipmi
     if missing:
         style = "supermicro"
     protocol = "ipmi" if style == "ipmi" else "redfish"
     counts[site.code] += 1
     counts[f"{site.code} {group.kind}"] += 1
-    counts[f"{site.code} {protocol}"] += 1
+    counts[f"{site.code} {network}"] += 1
     in_site = counts[site.code]
     rack, place = divmod(in_site - 1, NODES_PER_RACK)
     name = f"{site.code}-{group.kind}-{counts[f'{site.code} {group.kind}']:02d}"
-    network = IPMI_NETWORK if protocol == "ipmi" else REDFISH_NETWORK
     return NodePlan(
         number=number,
         name=name,
@@ -143,7 +144,7 @@ def _node(seed: int, number: int, group: Group, index: int, counts: Counter[str]
         work=Work.INTERACTIVE if index in group.interactive else group.work,
         mig=index in group.mig,
         protocol=protocol,
-        address=f"{network}.{site.number}.{counts[f'{site.code} {protocol}']}",
+        address=f"{network}.{site.number}.{counts[f'{site.code} {network}']}",
         exporter_address=f"{EXPORTER_NETWORK}.{site.number}.{in_site}",
         system_serial="SIM" + hexadecimal(9, seed, "system", name),
         system_uuid=identifier(seed, "system", name),

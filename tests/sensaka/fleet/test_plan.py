@@ -68,6 +68,8 @@ def test_without_ipmi_all_bmcs_speak_redfish_and_say_why() -> None:
 
     assert {node.protocol for node in plan.nodes} == {"redfish"}
     assert sum(node.ipmi_missing for node in plan.nodes) == 16
+    with_ipmi = make_plan(seed=1, nodes=64, ipmi=True)
+    assert [node.address for node in plan.nodes] == [node.address for node in with_ipmi.nodes], "no BMC moves"
 
 
 def test_nodes_with_an_exporter_have_a_bmc_that_gives_their_cards_uuids() -> None:
