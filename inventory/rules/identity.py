@@ -93,6 +93,12 @@ def pci_address(text: str | None) -> str:
     return f"{domain}:{match['bus'].zfill(2)}:{match['device'].zfill(2)}.{match['function'] or '0'}"
 
 
+def slot_name(text: str | None) -> str:
+    """A slot's name, or "" when it says nothing. `0` is a slot."""
+    cleaned = (text or "").strip()[:64]
+    return "" if cleaned.lower() in _PLACEHOLDERS else cleaned
+
+
 @dataclass(frozen=True, slots=True)
 class CardIdentity:
     """What identifies a card, already cleaned (see `card_identity`)."""
@@ -115,7 +121,7 @@ class CardIdentity:
 
 def card_identity(*, uuid: str, serial: str, pci: str, slot: str, vendor: str) -> CardIdentity:
     """A cleaned identity from what a source reported."""
-    return CardIdentity(card_uuid(uuid, vendor), card_serial(serial), pci_address(pci), known_text(slot)[:64])
+    return CardIdentity(card_uuid(uuid, vendor), card_serial(serial), pci_address(pci), slot_name(slot))
 
 
 def shared_serials(serials: Iterable[str]) -> frozenset[str]:
