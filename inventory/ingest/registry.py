@@ -6,7 +6,6 @@ cards are read again when they are old or when a post names one that is not amon
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -15,8 +14,11 @@ from inventory.ingest.connection import Connection
 
 TOKENS_FRESH = 5.0
 TOKENS_LIMIT = 9.0
-CARDS_FRESH = 60.0
+CARDS_FRESH = 300.0
 """Seconds. Between TOKENS_FRESH and TOKENS_LIMIT a post is answered from memory while the tokens are read."""
+
+GATHER = 0.01
+"""Seconds in which posts of many nodes join one read, so that a start with thousands of them costs few."""
 
 FOREVER = 2**62
 
@@ -55,23 +57,34 @@ class Entry:
 
 
 _TOKENS = "SELECT token_digest FROM inventory_agent WHERE revoked_at IS NULL"
-_AGENT = "SELECT id, node_id FROM inventory_agent WHERE token_digest = %s AND revoked_at IS NULL"
-_MINE = """
-    SELECT id FROM inventory_card WHERE node_id = %(node)s
-    UNION SELECT card_id FROM inventory_placement WHERE node_id = %(node)s
+
+# One statement for all nodes that are asked for at a time: agents and the stays of their cards in other nodes first,
+# then slices (the newest first) and cards (the present ones first).
+_NODES = """
+    WITH agents AS MATERIALIZED (
+        SELECT token_digest, id, node_id FROM inventory_agent WHERE token_digest = ANY(%s) AND revoked_at IS NULL
+    ), mine AS MATERIALIZED (
+        SELECT token_digest, agents.node_id, card.id FROM agents JOIN inventory_card card USING (node_id)
+        UNION
+        SELECT token_digest, agents.node_id, stay.card_id FROM agents JOIN inventory_placement stay USING (node_id)
+    )
+    SELECT 'agent' AS kind, token_digest, id, node_id AS other, NULL::text AS identity, NULL::int4 AS series,
+           NULL::int8 AS since, NULL::int8 AS until, -9e15::int8 AS place
+    FROM agents
+    UNION ALL
+    SELECT 'card', token_digest, card.id, NULL, coalesce(nullif(uuid, ''), nullif(serial, ''), pci_address),
+           card.series, NULL, NULL, CASE WHEN card.node_id = mine.node_id THEN 1 ELSE 2 END
+    FROM mine JOIN inventory_card card USING (id)
+    UNION ALL
+    SELECT 'slice', token_digest, card_id, NULL, uuid, slice.series, extract(epoch FROM opened_at)::int8,
+           extract(epoch FROM closed_at)::int8, -extract(epoch FROM opened_at)::int8
+    FROM mine JOIN inventory_slice slice ON slice.card_id = mine.id
+    UNION ALL
+    SELECT 'stay', token_digest, card_id, NULL, NULL, NULL, extract(epoch FROM lower(span))::int8,
+           extract(epoch FROM upper(span))::int8, -9e15::int8
+    FROM mine JOIN inventory_placement stay ON stay.card_id = mine.id AND stay.node_id <> mine.node_id
+    ORDER BY place
 """
-_CARDS = f"""
-    SELECT id, coalesce(nullif(uuid, ''), nullif(serial, ''), pci_address), series FROM inventory_card
-    WHERE id IN ({_MINE}) ORDER BY node_id IS DISTINCT FROM %(node)s, id DESC
-"""  # noqa: S608 - no input in it
-_STAYS = f"""
-    SELECT card_id, extract(epoch FROM lower(span))::int8, extract(epoch FROM upper(span))::int8
-    FROM inventory_placement WHERE node_id <> %(node)s AND card_id IN ({_MINE})
-"""  # noqa: S608 - no input in it
-_SLICES = f"""
-    SELECT card_id, uuid, series, extract(epoch FROM opened_at)::int8, extract(epoch FROM closed_at)::int8
-    FROM inventory_slice WHERE card_id IN ({_MINE}) ORDER BY opened_at DESC
-"""  # noqa: S608 - no input in it
 
 
 class Registry:
@@ -80,7 +93,8 @@ class Registry:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._entries: dict[str, Entry] = {}
-        self._loading: dict[str, asyncio.Task[Entry | None]] = {}
+        self._wanted: set[str] = set()
+        self._loading: asyncio.Task[None] | None = None
         self._tokens_read = -FOREVER * 1.0
         self._refresh: asyncio.Task[None] | None = None
 
@@ -98,13 +112,12 @@ class Registry:
         return await self.reload(digest)
 
     async def reload(self, digest: str) -> Entry | None:
-        """Read a node's cards anew; posts of one node share the read."""
-        task = self._loading.get(digest)
-        if task is None:
-            task = asyncio.create_task(self._load(digest))
-            self._loading[digest] = task
-            task.add_done_callback(lambda _: self._loading.pop(digest, None))
-        return await self._joined(task)
+        """Read a node's cards anew, together with all others that are asked for within GATHER."""
+        self._wanted.add(digest)
+        if self._loading is None or self._loading.done():
+            self._loading = asyncio.create_task(self._load())
+        await self._joined(self._loading)
+        return self._entries.get(digest)
 
     @staticmethod
     async def _joined(task: "asyncio.Task[Any] | None") -> Any:
@@ -125,39 +138,36 @@ class Registry:
             del self._entries[digest]
         self._tokens_read = started
 
-    async def _load(self, digest: str) -> Entry | None:
+    async def _load(self) -> None:
+        await asyncio.sleep(GATHER)
         loaded = time.monotonic()
-        found = await self._connection.fetch(_AGENT, (digest,))
-        if not found:
-            self._entries.pop(digest, None)
-            return None
-        agent, node = found[0]
-        entry = Entry(agent=agent, node=node, loaded=loaded)
-        parameters = {"node": node}
-        cards = await self._connection.fetch(_CARDS, parameters)
-        stays = await self._connection.fetch(_STAYS, parameters)
-        slices = await self._connection.fetch(_SLICES, parameters)
-        _fill(entry, cards, stays, slices)
-        self._entries[digest] = entry
-        return entry
+        wanted, self._wanted = self._wanted, set()
+        self._loading = None  # whoever asks from now on may want what is written from now on
+        rows = await self._connection.fetch(_NODES, (list(wanted),))
+        found = _entries(rows, loaded)
+        for digest in wanted:
+            if digest in found:
+                self._entries[digest] = found[digest]
+            else:
+                self._entries.pop(digest, None)
 
 
-Row = tuple[Any, ...]
-Fetch = Callable[..., Awaitable[list[Row]]]
-
-
-def _fill(entry: Entry, cards: list[Row], stays: list[Row], slices: list[Row]) -> None:
-    away: dict[UUID, list[tuple[int, int]]] = {}
-    for card, start, end in stays:
-        away.setdefault(card, []).append((-FOREVER if start is None else start, FOREVER if end is None else end))
-    claims: dict[str, list[Claim]] = {}
-    for card, identity, series in cards:
-        claims.setdefault(identity, []).append(Claim(series, elsewhere=tuple(away.get(card, ()))))
-    for card, identity, series, opened, closed in slices:
-        until = FOREVER if closed is None else closed
-        claims.setdefault(identity, []).append(Claim(series, opened, until, tuple(away.get(card, ()))))
-    for identity, found in claims.items():
-        if len(found) == 1 and not found[0].elsewhere:
-            entry.plain[identity] = found[0].series
+def _entries(rows: list[tuple[Any, ...]], loaded: float) -> dict[str, Entry]:
+    entries: dict[str, Entry] = {}
+    away: dict[tuple[str, UUID], list[tuple[int, int]]] = {}
+    claims: dict[tuple[str, str], list[Claim]] = {}
+    for kind, digest, key, node, identity, series, since, until, _ in rows:
+        start, end = -FOREVER if since is None else since, FOREVER if until is None else until
+        if kind == "agent":
+            entries[digest] = Entry(agent=key, node=node, loaded=loaded)
+        elif kind == "stay":
+            away.setdefault((digest, key), []).append((start, end))
         elif identity:
-            entry.claims[identity] = found
+            elsewhere = tuple(away.get((digest, key), ()))
+            claims.setdefault((digest, identity), []).append(Claim(series, start, end, elsewhere))
+    for (digest, identity), found in claims.items():
+        if len(found) == 1 and not found[0].elsewhere:
+            entries[digest].plain[identity] = found[0].series
+        else:
+            entries[digest].claims[identity] = found
+    return entries

@@ -1,11 +1,12 @@
 """What an agent posts, and how a body is read without letting it grow without bound."""
 
+import math
 import zlib
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct
 
 from inventory.ingest.problems import Problem
 from inventory.observations import CardValues, Name
@@ -20,11 +21,31 @@ MAX_DECOMPRESSED = 8_000_000
 MAX_SAMPLES = 20_000
 
 
-class TelemetrySample(CardValues, frozen=True, kw_only=True):
-    """One sample: `card` is the UUID that the device gives a card or slice."""
+class _Addressed(Struct, frozen=True, kw_only=True):
+    """What a sample says beside its values."""
 
     card: Name
     sampled_at: Annotated[datetime, Meta(tz=True)]
+
+
+if TYPE_CHECKING:
+
+    class TelemetrySample(_Addressed, CardValues, frozen=True, kw_only=True):
+        """As it looks from outside."""
+
+else:
+    # The fields of CardValues first, as in a row of the table, and absent ones NaN instead of None: then a batch
+    # becomes a matrix four times as fast.
+    TelemetrySample = defstruct(
+        "TelemetrySample",
+        [
+            *((one.name, one.type, math.nan) for one in msgspec.structs.fields(CardValues)),
+            *((one.name, one.type) for one in msgspec.structs.fields(_Addressed)),
+        ],
+        frozen=True,
+        kw_only=True,
+    )
+    TelemetrySample.__doc__ = """One sample: `card` is the UUID that the device gives a card or slice."""
 
 
 class Telemetry(Struct, frozen=True, kw_only=True):

@@ -36,19 +36,22 @@ _BITS = 1 << np.arange(len(VALUE_FIELDS), dtype=np.int64)
 _INT_PLACES = [place for place, name in enumerate(VALUE_FIELDS) if name in INT8]
 _HOUR = 3600
 
-Values = tuple[float | None, ...]
-"""Values in the order of VALUE_FIELDS."""
+_WIDTH = len(VALUE_FIELDS)
 
 
 @dataclass(slots=True)
 class Rows:
-    """Samples as parallel lists; times in epoch seconds. `posts` says to which submitter a row belongs."""
+    """Samples as parallel lists; times in epoch seconds. `posts` says to which submitter a row belongs.
+
+    `values` is flat, one after the other in the order of VALUE_FIELDS: that is read four times as fast as
+    tuples. Absent is NaN, or None, which is slower.
+    """
 
     series: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     sources: list[int] = field(default_factory=list)
     intervals: list[int] = field(default_factory=list)
-    values: list[Values] = field(default_factory=list)
+    values: list[float | None] = field(default_factory=list)
     posts: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -78,7 +81,7 @@ Plan = Generator[Statement, list[tuple[Any, ...]], dict[int, int]]
 
 
 @lru_cache(maxsize=512)
-def _layout(columns: tuple[str, ...], absent: int, staged: bool) -> tuple[np.dtype[Any], NDArray[Any]]:
+def _layout(columns: tuple[str, ...], absent: int, staged: bool) -> tuple[np.dtype[Any], bytes]:
     """The record of one row in COPY's binary format, and one such row with all lengths set.
 
     `absent` has a bit for each place in VALUE_FIELDS; an absent column is only a length of -1.
@@ -99,12 +102,12 @@ def _layout(columns: tuple[str, ...], absent: int, staged: bool) -> tuple[np.dty
     for name, _, constant in parts:
         if constant is not None:
             row[name] = constant
-    return layout, row
+    return layout, row.tobytes()
 
 
 def encode(rows: Rows, *, staged: bool = False) -> tuple[tuple[str, ...], bytes]:
     """The value columns that any row has, and the rows in COPY's binary format. NaN counts as absent."""
-    matrix = np.array(rows.values, dtype=np.float64)
+    matrix = np.array(rows.values, dtype=np.float64).reshape(len(rows), _WIDTH)
     gone = np.isnan(matrix)
     columns = tuple(name for name, empty in zip(VALUE_FIELDS, gone.all(axis=0), strict=True) if not empty)
     patterns = gone @ _BITS
@@ -120,8 +123,7 @@ def encode(rows: Rows, *, staged: bool = False) -> tuple[tuple[str, ...], bytes]
     for pattern in np.unique(patterns):
         chosen = np.flatnonzero(patterns == pattern)
         layout, row = _layout(columns, int(pattern), staged)
-        out = np.empty(len(chosen), layout)
-        out[:] = row
+        out = np.frombuffer(bytearray(row * len(chosen)), layout)
         for name, column in keys.items():
             out[name] = column[chosen]
         for place, name in enumerate(VALUE_FIELDS):
@@ -139,7 +141,7 @@ def _restore_large(out: NDArray[Any], rows: Rows, matrix: NDArray[np.float64], c
     large = matrix[np.ix_(chosen, _INT_PLACES)] >= _EXACT
     for row, column in np.argwhere(large):
         place = _INT_PLACES[column]
-        out[VALUE_FIELDS[place]][row] = rows.values[chosen[row]][place]
+        out[VALUE_FIELDS[place]][row] = rows.values[chosen[row] * _WIDTH + place]
 
 
 def _quoted(columns: Sequence[str]) -> str:

@@ -101,7 +101,7 @@ def _sort_out(samples: Sequence[Sample], now: datetime) -> tuple[Rows, list[Refu
         rows.times.append(second)
         rows.sources.append(SOURCE_CODES[sample.source])
         rows.intervals.append(sample.interval)
-        rows.values.append(msgspec.structs.astuple(sample.values))
+        rows.values += msgspec.structs.astuple(sample.values)
         rows.posts.append(0)
     return rows, refused
 

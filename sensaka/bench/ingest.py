@@ -55,17 +55,18 @@ def _stage(options: Options) -> Iterator[_Stage]:
     folder = Path(tempfile.mkdtemp(prefix="sensaka-bench-"))
     folder.chmod(0o711)
     layout = embedded.Layout(folder / "var")
-    postgres = embedded.PostgreSQL(layout)
+    postgres, redis = embedded.PostgreSQL(layout), embedded.Redis(layout)
     web: subprocess.Popen[bytes] | None = None
     environment = os.environ | {
         "SENSAKA_VAR": str(layout.var),
         "DATABASE_URL": layout.database_url,
         "REDIS_URL": layout.redis_url,
         "DJANGO_SETTINGS_MODULE": "sensaka.settings.dev",
-        "LOG_LEVEL": "WARNING",
+        "LOG_LEVEL": "ERROR",
     }
     try:
         postgres.start()
+        redis.start()
         options.say(f"database and {NODES * CARDS} cards ...")
         for command in (
             ["manage.py", "migrate", "--verbosity=0"],
@@ -85,6 +86,7 @@ def _stage(options: Options) -> Iterator[_Stage]:
     finally:
         if web is not None:
             end(web)
+        redis.stop()
         postgres.stop()
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(layout.run, ignore_errors=True)

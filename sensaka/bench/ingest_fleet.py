@@ -1,4 +1,4 @@
-"""The nodes, agents and cards of `bench ingest`: python -m sensaka.bench.ingest_fleet NODES CARDS, on an empty database.
+"""The nodes, agents and cards of `bench ingest`: `python -m sensaka.bench.ingest_fleet NODES CARDS`.
 
 Identities follow from the number of a node and card, so that load client, exporter pages and database agree.
 """

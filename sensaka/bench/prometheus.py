@@ -97,7 +97,7 @@ def _configuration(folder: Path, nodes: int, port: int) -> Path:
 
 
 async def measure(folder: Path, *, nodes: int, cards: int, seconds: float) -> Peer:
-    """Run Prometheus for `seconds` after a warm-up in which it has made its series. RuntimeError if it does not start."""
+    """Run Prometheus for `seconds` after it has made its series; RuntimeError if it does not start."""
     stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
     pages = asyncio.create_task(_serve(nodes, cards, stop, started))
     port = free_port()

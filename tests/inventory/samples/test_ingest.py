@@ -353,8 +353,8 @@ async def test_one_post_that_the_database_refuses_does_not_take_others_with_it(
     await post(app, node.token, {"interval": 10, "samples": []})
     worker = app._state()
     now = int(datetime.now(UTC).timestamp())
-    good = Rows([node.cards[0].series], [now - 5], [1], [10], [(1.0,) + (None,) * 22])
-    bad = Rows([node.cards[1].series], [now - 5], [1], [10], [(1.0,)])  # a row of the wrong width
+    good = Rows([node.cards[0].series], [now - 5], [1], [10], [1.0, *[None] * 22])
+    bad = Rows([node.cards[1].series], [now - 5], [1], [10], [1.0])  # a row of the wrong width
     results = await asyncio.gather(worker.batcher.store(good), worker.batcher.store(bad), return_exceptions=True)
     assert results[0] == 1
     assert getattr(results[1], "status", None) == 500
