@@ -98,7 +98,6 @@ def bmc_login(folder: Path, plan: Plan) -> BmcLogin:
             "password": secrets.token_hex(8),  # IPMI 1.5 takes 16 characters
             "redfish_port": free_port(by_protocol["redfish"], REDFISH_PORT) if not path.exists() else 0,
             "ipmi_port": free_port(by_protocol["ipmi"], IPMI_PORT, socket.SOCK_DGRAM) if not path.exists() else 0,
-            "exporter_port": EXPORTER_PORT,
         },
     )
     return BmcLogin(USERNAME, kept["password"], kept["redfish_port"], kept["ipmi_port"])
@@ -183,9 +182,8 @@ class Fleet:
         """Open every door; nobody is told yet."""
         self.ipmi.start()
         await self.control.start()
-        ports = keep(self.options.state / "relay.json", {"port": 0})
         for agent in self.real:
-            await agent.relay.start(int(ports["port"]))
+            await agent.relay.start()
             agent.source = self.control.source_of(agent.node)
         await self.apply()
         self._wind()

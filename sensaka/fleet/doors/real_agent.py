@@ -42,12 +42,9 @@ class Relay:
         self.cut = False
         self.port = 0
 
-    async def start(self, port: int = 0) -> None:
-        """Open the port, another one where `port` is taken."""
-        try:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
-        except OSError:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+    async def start(self) -> None:
+        """Open a free port, which `port` tells."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def set_cut(self, cut: bool) -> None:
