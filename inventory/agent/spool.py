@@ -25,7 +25,7 @@ from inventory.agent.segments import MAGIC, Kind, Record, read_record, scan, seg
 
 log = logging.getLogger("sensaka.agent")
 
-LIMIT = 256 * 1024 * 1024  # bytes: over 26 h of 8 cards with 7 MIG slices each, several days of 8 whole cards
+LIMIT = 256 * 1024 * 1024  # bytes: two days of 8 cards with 7 MIG slices each, a week of 8 whole cards
 SEGMENT = 4 * 1024 * 1024  # bytes
 OVERFLOW = 60  # records kept in memory while the disk is full: ten minutes
 

@@ -5,13 +5,10 @@ serializers here. Samples do not come this way, they go to /api/v1/telemetry/.
 """
 
 import re
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-import msgspec
 from django.contrib.auth.models import AnonymousUser
-from django.core.exceptions import RequestDataTooBig
 from django.db import DataError
-from django.http import UnreadablePostError
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiResponse, extend_schema, inline_serializer
 from msgspec import Meta, Struct
@@ -22,18 +19,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from inventory.api.bodies import decoded
 from inventory.models import Agent
 from inventory.observations import NodeReading
 from inventory.services import agents as services
 from sensaka.kernel.errors import InvalidInput, SensakaError
 
-LARGEST_BODY = 1_000_000  # bytes; a node of 16 cards with 7 slices each and 1,000 processes takes a third of it
-# JSON's only spelling of NUL, which no text column can hold; an even number of backslashes before it means text.
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _AGENT = re.compile(r"^sensaka-agent/([0-9A-Za-z.+-]{1,32})")
 
 Line = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
-T = TypeVar("T")
 
 
 class EnrolBody(Struct, frozen=True, kw_only=True):
@@ -46,14 +40,6 @@ class EnrolBody(Struct, frozen=True, kw_only=True):
     system_uuid: Line = ""
     version: Line = ""
     simulated: bool = False
-
-
-class TooLarge(exceptions.APIException):
-    """The body is larger than any node's report."""
-
-    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
-    default_code = "too_large"
-    default_detail = f"the body is larger than {LARGEST_BODY} bytes"
 
 
 class TokenRefused(exceptions.APIException):
@@ -237,38 +223,6 @@ class AgentSelfView(APIView):
         assert isinstance(agent, Agent)
         told = {"agent": agent.pk, "node": agent.node_id, "name": agent.node.name, "interval": agent.interval}
         return Response(told)
-
-
-def decoded(request: Request, kind: type[T]) -> T:
-    """The body as `kind`. Raises UnsupportedMediaType, TooLarge, ParseError, and InvalidInput with the path."""
-    body = _body(request)
-    media_type = (request.content_type or "").partition(";")[0].strip().lower()
-    if body and media_type != "application/json":
-        raise exceptions.UnsupportedMediaType(media_type or "none")
-    try:
-        found = msgspec.json.decode(body, type=kind)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(str(error)) from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise exceptions.ParseError(f"the body is not usable JSON: {error}") from error
-    if _NUL.search(body):
-        raise InvalidInput("a text contains the character NUL (\\u0000), which can't be stored")
-    return found
-
-
-def _body(request: Request) -> bytes:
-    length = str(request.META.get("CONTENT_LENGTH") or "0")
-    if not length.isdigit() or int(length) > LARGEST_BODY:
-        raise TooLarge
-    try:
-        body: bytes = request.body
-    except RequestDataTooBig as error:
-        raise TooLarge from error
-    except UnreadablePostError as error:
-        raise exceptions.ParseError("the body ended early") from error
-    if len(body) > LARGEST_BODY:
-        raise TooLarge
-    return body
 
 
 def _delivery(request: Request) -> services.Delivery:
