@@ -44,11 +44,11 @@ def _addresses(part: str) -> Iterator[_Address]:
     return iter([_address(part)])
 
 
-def _address(text: str) -> _Address:
+def _address(text: str, part: str = "") -> _Address:
     try:
         return ip_address(text.strip("[]"))
     except ValueError:
-        raise ValueError(f"{text!r} is no address; {ACCEPTED}") from None
+        raise ValueError(f"{part or text!r} is no address; {ACCEPTED}") from None
 
 
 def _network(part: str) -> Iterator[_Address]:
@@ -61,8 +61,8 @@ def _network(part: str) -> Iterator[_Address]:
 
 def _range(part: str) -> Iterator[_Address]:
     left, _, right = part.partition("-")
-    first = _address(left)
-    last = _address(_completed(first, right))
+    first = _address(left, part)
+    last = _address(_completed(first, right), part)
     if first.version != last.version or int(last) < int(first):
         raise ValueError(f"{part!r} does not run from a lower to a higher address; {ACCEPTED}")
     kind = type(first)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from uuid import UUID
 
 from inventory.rules import changes as rule
@@ -182,8 +183,9 @@ class Tree:
             rows = [(start, end) for card, _, start, end in self.stays if card == key and start != end]
             stays = sorted(rows, key=lambda row: row[0])
             assert sum(end is None for _, end in stays) <= 1, "two open stays"
-            for (_, end), (start, _) in zip(stays, stays[1:], strict=False):
-                assert end is not None and end <= start, f"stays of {key} overlap: {stays}"
+            for (_, end), (start, _) in pairwise(stays):
+                assert end is not None, "a stay after an open one"
+                assert end <= start, f"stays of {key} overlap: {stays}"
         standing = [row for row in self.cards.values() if row.stands]
         for row in standing:
             assert [node for card, node, _, end in self.stays if card == row.id and end is None] == [row.node]
