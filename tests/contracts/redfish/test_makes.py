@@ -9,7 +9,7 @@ from inventory.drivers.fake.redfish import Fault
 from inventory.observations import PowerState
 from sensaka.kernel.units import MIB
 from tests.contracts.redfish.conftest import Open, Serve
-from tests.contracts.redfish.trees import MAKES, dell, hgx, hpe, supermicro, uuid_of
+from tests.contracts.redfish.trees import MAKES, add, collect, dell, hgx, hpe, ref, supermicro, uuid_of
 
 
 @dataclass
@@ -255,3 +255,46 @@ async def test_a_root_behind_a_login_and_a_redirect_are_followed(serve: Serve, c
     assert len(reading.cards) == 2
     assert reading.failures == ()
     assert reading.requests == server.log.total
+
+
+@pytest.mark.parametrize("levels", [0, 1])
+async def test_idrac_keeps_serials_and_temperatures_apart(serve: Serve, connect: Open, levels: int) -> None:
+    """I3: a Processor without serial, UUID and environment gets them from Dell's own collections."""
+    tree = dell(levels=levels)
+    system = "/redfish/v1/Systems/System.Embedded.1"
+    for slot in (1, 2):
+        processor = f"{system}/Processors/Video.Slot.{slot}-1"
+        del tree[processor]["SerialNumber"], tree[processor]["EnvironmentMetrics"]
+        tree[f"{processor}/ProcessorMetrics"] |= {"ConsumedPowerWatt": 301.0}
+    tree[system]["Links"]["Oem"] = {"Dell": {"DellGPUSensorCollection": ref(f"{system}/Oem/Dell/DellGPUSensors")}}
+    video = {n: {"GPUGUID": uuid_of(n), "SerialNumber": f"13250{n}"} for n in (1, 2)}
+    heat = {n: {"PrimaryGPUTemperatureCelsius": 40 + n, "MemoryTemperatureCelsius": 50 * (n - 1)} for n in (1, 2)}
+    for name, rows in (("DellVideo", video), ("DellGPUSensors", heat)):
+        paths = [add(tree, f"{system}/Oem/Dell/{name}/Video.Slot.{n}-1", name, **row) for n, row in rows.items()]
+        collect(tree, f"{system}/Oem/Dell/{name}", name, [])
+        tree[f"{system}/Oem/Dell/{name}"]["Members"] = [tree[path] for path in paths]
+    driver = connect(await serve(tree))
+    for reading in (await driver.discover(deadline=20), await driver.poll(deadline=20)):
+        assert [(card.uuid, card.serial) for card in reading.cards] == [
+            (f"GPU-{uuid_of(n)}", f"13250{n}") for n in (1, 2)
+        ]
+        values = [card.values for card in reading.cards if card.values]
+        assert [(entry.temperature, entry.memory_temperature, entry.power) for entry in values] == [
+            (41, None, 301),
+            (42, 50, 301),
+        ]
+
+
+async def test_supermicro_numbers_its_gpu_slots(serve: Serve, connect: Open) -> None:
+    """I3: the slot number that Supermicro gives a card is the one its sensors are named after."""
+    tree = supermicro()
+    for number, slot in ((1, 4), (2, 3)):
+        tree[f"/redfish/v1/Chassis/1/PCIeDevices/GPU{number}"]["Oem"] = {"Supermicro": {"GPUSlot": slot}}
+    status = {"State": "Enabled", "Health": "OK"}
+    tree["/redfish/v1/Chassis/1/Thermal"]["Temperatures"] += [
+        {"Name": f"GPU{slot} Temp", "ReadingCelsius": 30 + slot, "Status": status} for slot in (3, 4)
+    ]
+    driver = connect(await serve(tree))
+    for reading in (await driver.discover(deadline=20), await driver.poll(deadline=20)):
+        found = [(card.slot, card.values.temperature) for card in reading.cards if card.values]
+        assert found == [("GPU 4", 34), ("GPU 3", 33)]

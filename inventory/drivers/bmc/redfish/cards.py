@@ -186,6 +186,9 @@ def _model(resource: Resource, device: Resource) -> str:
 
 
 def _slot(resource: Resource, device: Resource) -> str:
+    module = words(oem(device, "GPUSlot"))  # Supermicro's own number, which its sensors are named after
+    if module:
+        return f"GPU {module}"
     for place in (
         dig(resource, "Location", "PartLocation", "ServiceLabel"),
         dig(device, "Slot", "Location", "PartLocation", "ServiceLabel"),

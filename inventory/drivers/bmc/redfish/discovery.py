@@ -48,7 +48,7 @@ async def discover(reader: Reader, root: Resource) -> tuple[BmcReading, Links]:
     found, firmware, sensors, reports = await asyncio.gather(
         find_cards(reader, processors=processors, systems=systems, chassis=chassis),
         _firmware(reader, root),
-        find_sensors(reader, chassis),
+        find_sensors(reader, chassis, systems),
         _reports(reader, root),
     )
     found.complete &= server.systems.complete and bool(systems or chassis)

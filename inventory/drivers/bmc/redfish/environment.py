@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from inventory.drivers.bmc.redfish import dell
 from inventory.drivers.bmc.redfish.reader import Reader
 from inventory.drivers.bmc.redfish.resources import Resource, excerpt, is_silent, number, path_of, pick, same, words
 from inventory.drivers.bmc.redfish.sensors import (
@@ -52,6 +53,13 @@ class SensorSet:
         self.pages += other.pages
         self.power = self.power if self.power is not None else other.power
 
+    def add_dell(self, members: Iterable[Resource]) -> None:
+        """Takes over iDRAC's own GPU sensors."""
+        for member in members:
+            for place, reading in dell.gpu_sensors(member):
+                key = f"{same(path_of(member))}#{place}"
+                self.resources[key], self.readings[key] = {"Reading": reading.value}, reading
+
     def add_resources(self, sensors: Iterable[Resource]) -> None:
         """Takes over Sensor resources; absent ones are dropped."""
         for sensor in sensors:
@@ -62,12 +70,16 @@ class SensorSet:
                 self.readings[key] = reading
 
 
-async def find_sensors(reader: Reader, chassis: Sequence[Resource]) -> SensorSet:
+async def find_sensors(reader: Reader, chassis: Sequence[Resource], systems: Sequence[Resource]) -> SensorSet:
     """Every sensor of these chassis, by the new model where it comes in few requests, else by the old one."""
     found = SensorSet()
     useful = [entry for entry in chassis if not _ROT.search(words(pick(entry, "Id")))]
     for part in await asyncio.gather(*(_of_chassis(reader, entry) for entry in useful)):
         found.add(part)
+    pages = dell.gpu_sensor_pages(systems)
+    if pages:
+        found.add(await read_pages(reader, pages))
+        found.pages += pages
     return found
 
 
@@ -106,6 +118,7 @@ async def read_pages(reader: Reader, pages: Sequence[str]) -> SensorSet:
     for members in await asyncio.gather(*(reader.members(path, optional=True) for path in collections)):
         if members is not None:
             found.add_resources(members.members)
+            found.add_dell(members.members)
     return found
 
 

@@ -53,8 +53,13 @@ def card_values(parts: CardParts, *, memory_total: int | None) -> CardValues:
     environment, metrics, sensors = parts.environment, parts.metrics, parts.sensors
     temperature = sensors.get("temperature")
     if temperature is None and not parts.temperature_is_margin:
-        temperature = excerpt(pick(environment, "TemperatureCelsius"))
+        # Early versions of ProcessorMetrics have temperature and power themselves (DSP0268, deprecated there).
+        temperature = _first(
+            excerpt(pick(environment, "TemperatureCelsius")), number(pick(metrics, "TemperatureCelsius"))
+        )
     energy = _first(sensors.get("energy"), excerpt(pick(environment, "EnergyJoules")), _from_kwh(environment))
+    told = excerpt(pick(environment, "PowerWatts")), number(pick(metrics, "ConsumedPowerWatt"))
+    power = _first(sensors.get("power"), *told)
     sm_utilization = number(oem(metrics, "SMUtilizationPercent"))
     memory = [_memory_values(entry) for entry in parts.memory_metrics]
     used = _memory_used(parts.memory_metrics, memory_total)
@@ -66,7 +71,7 @@ def card_values(parts: CardParts, *, memory_total: int | None) -> CardValues:
         memory_used=used,
         temperature=plausible(temperature, -60, 250),
         memory_temperature=plausible(sensors.get("memory_temperature"), -60, 250),
-        power=plausible(_first(sensors.get("power"), excerpt(pick(environment, "PowerWatts"))), 0, 100_000),
+        power=plausible(power, 0, 100_000),
         power_limit=_power_limit(environment),
         sm_clock=_clock(_first(pick(metrics, "OperatingSpeedMHz"), pick(parts.processor, "OperatingSpeedMHz"))),
         memory_clock=_clock(_largest(values.get("clock") for values in memory)),

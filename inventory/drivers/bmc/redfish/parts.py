@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from inventory.drivers.bmc.redfish import dell
 from inventory.drivers.bmc.redfish.cards import (
     card_reading,
     chassis_paths,
@@ -79,6 +80,7 @@ async def find_cards(
                     chassis=[path_of(entry)],
                 )
                 _add(found, links, entry)
+    await dell.fill_identity(reader, found.cards, systems)
     await fill_slots(reader, found.cards, chassis)
     nameless = [entry for entry in found.cards if not _has_identity(entry.card)]
     found.cards = [entry for entry in found.cards if entry not in nameless]
@@ -225,7 +227,7 @@ async def _functions(reader: Reader, device: Resource) -> list[Resource]:
 
 def _belongs(path: str, sensor: Resource, entry: CardLinks) -> bool:
     related = {same(target) for target in related_paths(sensor)}
-    if related & {same(entry.processor), same(entry.device)} - {""}:
+    if related & {same(entry.processor), same(entry.device)} - {""} or dell.is_of_card(path, entry):
         return True
     own = [same(chassis) for chassis in entry.chassis if "gpu" in name_in(chassis).lower()]
     if any(path.startswith(f"{chassis}/sensors/") for chassis in own):
