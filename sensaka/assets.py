@@ -62,7 +62,11 @@ def _node_tools() -> tuple[list[str], list[str], dict[str, str]]:
     wheel = Path(spec.origin).parent
     program = wheel / "bin" / "node"
     environment["PATH"] = f"{program.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
-    return [str(program), str(wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")], [str(program)], environment
+    return (
+        [str(program), str(wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")],
+        [str(program)],
+        environment,
+    )
 
 
 def _run(command: list[str], *, folder: Path, environment: dict[str, str], doing: str) -> None:

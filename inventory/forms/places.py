@@ -95,7 +95,10 @@ class CardModelForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text=_("One a line, vendor:device in lower-case hexadecimal, for example 10de:2330."),
     )
     source = forms.CharField(
-        label=_("Where the figures come from"), max_length=300, required=False, help_text=_("A data sheet, for example.")
+        label=_("Where the figures come from"),
+        max_length=300,
+        required=False,
+        help_text=_("A data sheet, for example."),
     )
 
     class Meta:

@@ -50,7 +50,5 @@ def card_history(card: Card, series: int, span: str) -> dict[str, Any]:
         "fields": found.fields,
         "band": {"busy": found.busy, "idle": found.idle, "unknown": found.unknown},
         "charts": CHARTS,
-        "events": [
-            {"at": int(at.timestamp()), "kind": kind, "text": text} for at, kind, text in events[:_MOST_EVENTS]
-        ],
+        "events": [{"at": int(at.timestamp()), "kind": kind, "text": text} for at, kind, text in events[:_MOST_EVENTS]],
     }

@@ -32,9 +32,7 @@ urlpatterns = [
     path("account/tokens/<uuid:reference>/revoke/", account.token_revoke, name="token-revoke"),
     path(
         "sign-in/",
-        login_not_required(
-            LoginView.as_view(template_name="identity/sign_in.html", redirect_authenticated_user=True)
-        ),
+        login_not_required(LoginView.as_view(template_name="identity/sign_in.html", redirect_authenticated_user=True)),
         name="sign-in",
     ),
     path("sign-out/", login_not_required(LogoutView.as_view()), name="sign-out"),

@@ -51,9 +51,7 @@ def _cards(state: Fleet) -> list[Item]:
             text = f"{card.model} {card.label} on {card.node} does not answer."
             found.append(Item("bad", text, url, card.state_since))
         elif card.state == "missing":
-            found.append(
-                Item("bad", f"{card.model} {card.label} is missing from {card.node}.", url, card.state_since)
-            )
+            found.append(Item("bad", f"{card.model} {card.label} is missing from {card.node}.", url, card.state_since))
         if card.conflict:
             found.append(Item("bad", f"{card.model} {card.label} on {card.node}: {card.conflict}", url))
     return found

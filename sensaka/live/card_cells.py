@@ -119,7 +119,9 @@ def _slice_cells(piece: SliceRow) -> Cells:
         text = size(used) if not piece.memory_total else of_total(used, piece.memory_total)
         share = 100 * used / piece.memory_total if piece.memory_total else None
         hint = "Measured against the slice's own grant."
-        found[f"{prefix}.memory"] = Cell(text, "" if fresh else "stale", at=piece.sample.sampled_at, hint=hint, fill=share)
+        found[f"{prefix}.memory"] = Cell(
+            text, "" if fresh else "stale", at=piece.sample.sampled_at, hint=hint, fill=share
+        )
     return found
 
 

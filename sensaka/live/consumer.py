@@ -92,7 +92,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 message = None
             names = message.get("subscribe") if isinstance(message, dict) else None
         if not isinstance(names, list) or len(names) > _MOST_TOPICS:
-            await self.send(json.dumps({"error": "send {\"subscribe\": [topic, ...]}, at most 20 topics"}))
+            await self.send(json.dumps({"error": 'send {"subscribe": [topic, ...]}, at most 20 topics'}))
             return
         topics = [parse(name) if isinstance(name, str) else None for name in names]
         unknown = [str(name)[:100] for name, topic in zip(names, topics, strict=True) if topic is None]
@@ -153,7 +153,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
         except Exception as error:  # the database is away: say so, keep the line, try again
             state.errors += 1
             logger.warning("live %s: %s", topic, error)
-            await self.send(json.dumps({"topic": str(topic), "trouble": "the server can't read its data at the moment"}))
+            await self.send(
+                json.dumps({"topic": str(topic), "trouble": "the server can't read its data at the moment"})
+            )
             return
         before = state.sent
         message: dict[str, Any] = {"topic": str(topic), "at": timezone.now().isoformat(), "full": before is None}

@@ -16,6 +16,9 @@ def tally(cards: Iterable[CardRow]) -> Counts:
     return count_facts(card.base.facts for card in cards)
 
 
+_BY_ACTIVITY = frozenset({"busy", "idle", "unknown"})
+
+
 def by(cards: Iterable[CardRow], key: str) -> dict[Hashable, list[CardRow]]:
     """Cards grouped by one of their attributes, in the order of first appearance."""
     groups: dict[Hashable, list[CardRow]] = {}
@@ -41,7 +44,7 @@ def ladder(prefix: str, numbers: Counts, at: datetime) -> Cells:
     cells: Cells = {}
     for name, hint in hints.items():
         value = getattr(numbers, name)
-        said = f"{hint}\nSource: the tree and each card's last sample. Coverage of activity: {covered}."
+        said = f"{hint}\nNow, from each card's last sample. Coverage: {covered}." if name in _BY_ACTIVITY else hint
         alarming = name in {"failed", "missing"} and value > 0
         cells[f"{prefix}.{name}"] = Cell(count(value), "bad" if alarming else "", hint=said, fill=100 * value / whole)
     hint = "Share of available cards whose activity is known from a sample not older than three intervals."

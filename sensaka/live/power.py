@@ -88,5 +88,3 @@ def now(state: Fleet) -> Drawn:
         nodes=len(all_nodes & measured.keys()),
         all_nodes=len(all_nodes),
     )
-
-

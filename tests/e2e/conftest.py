@@ -109,7 +109,12 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         "E2E_ENCRYPTION_KEY": Fernet.generate_key().decode(),
     }
     prepared = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.prepare"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "tests.e2e.prepare"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert prepared.returncode == 0, prepared.stderr[-3000:]
     port = free_port()
@@ -118,7 +123,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         "--log-level", "warning", "--ws", "websockets-sansio",
     ]  # fmt: skip
     log = tmp_path_factory.mktemp("e2e") / "server.log"
-    made = Stack(f"http://127.0.0.1:{port}", json.loads(prepared.stdout.splitlines()[-1]), None, command, environment, log)  # type: ignore[arg-type]
+    made = Stack(
+        f"http://127.0.0.1:{port}", json.loads(prepared.stdout.splitlines()[-1]), None, command, environment, log
+    )  # type: ignore[arg-type]
     made.start()
     yield made
     made.process.terminate()

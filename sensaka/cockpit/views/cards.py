@@ -73,7 +73,9 @@ def cards(request: HttpRequest) -> HttpResponse:
 
 
 def _known(card_id: UUID) -> Card:
-    return get_object_or_404(Card.objects.select_related("node__site", "node__rack", "node__cluster", "model"), pk=card_id)
+    return get_object_or_404(
+        Card.objects.select_related("node__site", "node__rack", "node__cluster", "model"), pk=card_id
+    )
 
 
 def _part_context(card: Card, part: str) -> dict[str, Any]:

@@ -35,9 +35,7 @@ def _nodes(query: str) -> list[Result]:
 
 
 def _cards(query: str) -> list[Result]:
-    rows = Card.objects.filter(
-        Q(uuid__icontains=query) | Q(serial__icontains=query) | Q(pci_address__icontains=query)
-    )
+    rows = Card.objects.filter(Q(uuid__icontains=query) | Q(serial__icontains=query) | Q(pci_address__icontains=query))
     return [
         Result(
             str(card),

@@ -104,7 +104,9 @@ def branches(path_text: str) -> list[Branch]:
     for key, title in sorted(titles.items(), key=lambda pair: (pair[0] is None, pair[1])):
         number = sum(row[3 + depth] == key for row in nodes)
         below = tally(_of(own, f"{level}_id", key))
-        found.append(Branch(level, title, f"{path_text}/{key or 'none'}".lstrip("/"), below, number, below=LEVELS[depth + 1]))
+        found.append(
+            Branch(level, title, f"{path_text}/{key or 'none'}".lstrip("/"), below, number, below=LEVELS[depth + 1])
+        )
     return found
 
 

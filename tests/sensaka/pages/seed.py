@@ -51,7 +51,9 @@ class Seeded:
 def values(utilization: float | None, **more: float) -> CardValues:
     """A plausible sample; None leaves the activity out."""
     busy = (utilization or 0) / 100
-    known: dict[str, float] = {} if utilization is None else {"utilization": utilization, "sm_activity": utilization * 0.9}
+    known: dict[str, float] = (
+        {} if utilization is None else {"utilization": utilization, "sm_activity": utilization * 0.9}
+    )
     return CardValues(
         **{
             **known,
@@ -83,9 +85,7 @@ def values(utilization: float | None, **more: float) -> CardValues:
 
 def people() -> dict[str, User]:
     """An operator, an auditor and a member, all with PASSWORD."""
-    return {
-        role.value: User.objects.create_user(username=role.value, password=PASSWORD, role=role) for role in Role
-    }
+    return {role.value: User.objects.create_user(username=role.value, password=PASSWORD, role=role) for role in Role}
 
 
 def build(*, nodes_a_rack: int = 2, now: datetime | None = None) -> Seeded:
@@ -93,13 +93,24 @@ def build(*, nodes_a_rack: int = 2, now: datetime | None = None) -> Seeded:
     now = (now or timezone.now()).replace(microsecond=0)
     made = Seeded(users=people())
     h100, _ = CardModel.objects.get_or_create(
-        slug="test-h100", defaults={"vendor": "NVIDIA", "name": "Test H100 SXM 80 GB", "memory": 80 * GIB, "tdp": 700, "nvlink_links": 18}
+        slug="test-h100",
+        defaults={
+            "vendor": "NVIDIA",
+            "name": "Test H100 SXM 80 GB",
+            "memory": 80 * GIB,
+            "tdp": 700,
+            "nvlink_links": 18,
+        },
     )
     a100, _ = CardModel.objects.get_or_create(
         slug="test-a100", defaults={"vendor": "NVIDIA", "name": "Test A100 SXM 80 GB", "memory": 80 * GIB, "tdp": 400}
     )
     credential = Credential.objects.create(name="BMC default", username="reader", password="secret")
-    plan = (("Central", "central", ("A01", "A02"), 8), ("Regional", "regional", ("R01",), 8), ("Edge", "edge", ("E01",), 4))
+    plan = (
+        ("Central", "central", ("A01", "A02"), 8),
+        ("Regional", "regional", ("R01",), 8),
+        ("Edge", "edge", ("E01",), 4),
+    )
     samples: list[Sample] = []
     for site_name, kind, racks, cards in plan:
         site = Site.objects.create(name=site_name, kind=kind, time_zone="Europe/Zurich", simulated=True)
@@ -135,10 +146,19 @@ def _card(made: Seeded, node: Node, model: CardModel, slot: int, now: datetime) 
     card.refresh_from_db()
     made.cards.append(card)
     Placement.objects.create(
-        card=card, node=node, slot=card.slot, pci_address=card.pci_address, span=DateTimeTZRange(now - timedelta(days=40), None)
+        card=card,
+        node=node,
+        slot=card.slot,
+        pci_address=card.pci_address,
+        span=DateTimeTZRange(now - timedelta(days=40), None),
     )
     Sighting.objects.create(
-        card=card, source="agent", collector_id=made.agents[node.name].pk, node=node, seen_at=now, identity={"uuid": card.uuid}
+        card=card,
+        source="agent",
+        collector_id=made.agents[node.name].pk,
+        node=node,
+        seen_at=now,
+        identity={"uuid": card.uuid},
     )
     return card
 
@@ -156,7 +176,9 @@ def _samples(card: Card, slot: int, number: int, now: datetime) -> list[Sample]:
     return found
 
 
-def _sources(made: Seeded, node: Node, site: Site, rack: Rack, cluster: Cluster, credential: Credential, now: datetime) -> None:
+def _sources(
+    made: Seeded, node: Node, site: Site, rack: Rack, cluster: Cluster, credential: Credential, now: datetime
+) -> None:
     index = len(made.nodes)
     made.bmcs[node.name] = Bmc.objects.create(
         node=node, site=site, cluster=cluster, rack=rack, address=f"10.0.0.{index}", protocol="redfish", credential=credential,
@@ -170,7 +192,11 @@ def _sources(made: Seeded, node: Node, site: Site, rack: Rack, cluster: Cluster,
     )  # fmt: skip
     FirmwareComponent.objects.create(node=node, component="BIOS", version="2.14.1", source="bmc", read_at=now)
     JournalEntry.objects.create(
-        at=now - timedelta(days=40), kind=JournalKind.NODE_ENROLLED, node=node, source="agent", text=f"Node {node.name} was enrolled."
+        at=now - timedelta(days=40),
+        kind=JournalKind.NODE_ENROLLED,
+        node=node,
+        source="agent",
+        text=f"Node {node.name} was enrolled.",
     )
 
 
@@ -189,7 +215,9 @@ def _special(made: Seeded, now: datetime, samples: list[Sample]) -> None:
     )  # fmt: skip
     divided = made.cards[-1]
     Card.objects.filter(pk=divided.pk).update(mig_enabled=True)
-    for number, (profile, grant, load) in enumerate((("3g.40gb", 40, 80.0), ("2g.20gb", 20, 5.5), ("1g.10gb", 10, None))):
+    for number, (profile, grant, load) in enumerate(
+        (("3g.40gb", 40, 80.0), ("2g.20gb", 20, 5.5), ("1g.10gb", 10, None))
+    ):
         piece = Slice.objects.create(
             card=divided, uuid=f"MIG-{uuid4()}", profile=profile, instance_id=str(number + 1), memory_total=grant * GIB,
             opened_at=now - timedelta(days=2),
@@ -206,7 +234,10 @@ def _special(made: Seeded, now: datetime, samples: list[Sample]) -> None:
     )  # fmt: skip
     bmc = made.bmcs["r01-gpu01"]
     Bmc.objects.filter(pk=bmc.pk).update(
-        failing_since=now - timedelta(minutes=12), error_kind="timeout", error_detail="no answer within 10 s", succeeded_at=now - timedelta(minutes=12)
+        failing_since=now - timedelta(minutes=12),
+        error_kind="timeout",
+        error_detail="no answer within 10 s",
+        succeeded_at=now - timedelta(minutes=12),
     )
     partial = made.bmcs["a01-gpu02"]
     Bmc.objects.filter(pk=partial.pk).update(
@@ -227,3 +258,18 @@ def one_more(card: Card, load: float, *, at: datetime | None = None) -> None:
 def missing_id() -> UUID:
     """An identifier of nothing."""
     return uuid4()
+
+
+def build_tree() -> list[Card]:
+    """The smallest tree: one site, one node, two cards without a sample."""
+    now = timezone.now().replace(microsecond=0)
+    site = Site.objects.create(name="Only")
+    node = Node.objects.create(site=site, name="n1", state="active")
+    cards = []
+    for number in (1, 2):
+        card = Card.objects.create(
+            node=node, uuid=f"GPU-{uuid4()}", slot=f"SXM{number}", first_seen_at=now, state_since=now
+        )
+        card.refresh_from_db()
+        cards.append(card)
+    return cards

@@ -60,7 +60,9 @@ def test_every_page_opens_within_its_number_of_queries(seeded: seed.Seeded, oper
     for name, address in addresses(seeded).items():
         fleet.forget()
         snapshots.forget()
-        with CaptureQueriesContext(connection, ) as queries:
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
             response = operator.get(address)
         assert response.status_code == 200, name
         measured[name] = len(queries)

@@ -1,0 +1,192 @@
+"""The live line: who may listen, what is sent, how often, and what happens when things break (U6)."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from channels.db import database_sync_to_async
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.db import connection
+
+from sensaka.identity.models import Role, User
+from sensaka.live import consumer, snapshots
+from sensaka.live.consumer import LiveConsumer
+from sensaka.live.hub import announce
+from sensaka.live.topics import Change, Topic, affected, parse
+from tests.sensaka.live.line import Line
+from tests.sensaka.pages import seed
+
+KEY = UUID("01890000-0000-7000-8000-000000000001")
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("fleet", Topic("fleet")),
+        (f"node:{KEY}", Topic("node", KEY)),
+        (f"cards:{KEY},{KEY}", Topic("cards", ids=(KEY, KEY))),
+        ("fleet:1", None),
+        ("node", None),
+        ("node:", None),
+        ("node:not-an-id", None),
+        (f"node:{KEY},{KEY}", None),
+        ("cards:", None),
+        ("cards:" + ",".join([str(KEY)] * 300), None),
+        ("secrets", None),
+        ("", None),
+    ],
+)
+def test_topics_are_parsed_strictly(text: str, topic: Topic | None) -> None:
+    assert parse(text) == topic
+    if topic is not None:
+        assert str(topic) == text
+
+
+def test_a_change_touches_the_topics_that_show_it() -> None:
+    topics = [Topic("fleet"), Topic("card", KEY), Topic("collectors"), Topic("discovery", KEY)]
+    assert affected(topics, "samples") == topics[:2]
+    assert affected(topics, "collectors") == [topics[0], topics[2]]
+    assert affected(topics, "discovery") == [topics[3]]
+
+
+Opener = Callable[[Any], Awaitable[Line]]
+
+
+@pytest.fixture
+async def connected(people: dict[str, User]) -> AsyncIterator[Opener]:
+    lines: list[Line] = []
+
+    async def opened(user: Any) -> Line:
+        line = Line(LiveConsumer.as_asgi(), user)
+        lines.append(line)
+        assert (await line.open())["type"] == "websocket.accept"
+        return line
+
+    yield opened
+    for line in lines:
+        await line.close()
+
+
+async def receive(line: Line, wait: float = 5) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads((await line.receive_output(wait))["text"])
+    return body
+
+
+pytestmark = pytest.mark.django_db(transaction=True, available_apps=settings.INSTALLED_APPS)
+
+
+@pytest.fixture
+def people(transactional_db: None) -> Iterator[dict[str, User]]:
+    snapshots.forget()
+    yield seed.people()
+    with connection.cursor() as cursor:  # raw tables that Django's flush does not know
+        cursor.execute("TRUNCATE inventory_sample")
+    snapshots.forget()
+
+
+@pytest.mark.parametrize(("role", "code"), [(None, 4401), ("member", 4403)])
+async def test_only_operators_and_auditors_listen(
+    people: dict[str, User], connected: Opener, role: str | None, code: int
+) -> None:
+    """X3: an anonymous user and a member get no data."""
+    line = await connected(people[role] if role else AnonymousUser())
+    closed = await line.receive_output(5)
+    assert (closed["type"], closed["code"]) == ("websocket.close", code)
+
+
+async def test_the_first_message_is_whole_and_later_ones_are_changes(
+    people: dict[str, User], connected: Opener
+) -> None:
+    """The snapshot that serves the first paint is what is sent; then only cells that differ."""
+    made = await database_sync_to_async(seed.build_tree)()
+    line = await connected(people[Role.AUDITOR])
+    await line.say(json.dumps({"subscribe": ["fleet"]}))
+    first = await receive(line)
+    assert first["full"] is True
+    assert first["values"]["all.installed"]["t"] == "2"
+    assert first["values"]["all.unknown"]["t"] == "2"
+    assert first["values"].keys() == (await database_sync_to_async(snapshots.wire)(Topic("fleet"))).keys()
+    await database_sync_to_async(seed.one_more)(made[0], 80.0)
+    await database_sync_to_async(snapshots.forget)()
+    await announce(Change.SAMPLES)
+    second = await receive(line)
+    assert second["full"] is False
+    assert second["values"]["all.busy"]["t"] == "1"
+    assert "all.installed" not in second["values"]
+
+
+async def test_many_changes_make_one_message_a_second(people: dict[str, User], connected: Opener) -> None:
+    line = await connected(people[Role.OPERATOR])
+    await line.say(json.dumps({"subscribe": ["collectors"]}))
+    await receive(line)
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    while clock() - began < 2.5:
+        await announce(Change.COLLECTORS)
+        await asyncio.sleep(0.02)
+    received = 0
+    while not await line.receive_nothing(0.05):
+        await receive(line)
+        received += 1
+    assert 1 <= received <= 3
+
+
+async def test_a_lost_nudge_is_made_good(
+    people: dict[str, User], connected: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis wiped or away: the topic is read again without being told."""
+    monkeypatch.setattr(consumer, "REREAD", 0.3)
+    line = await connected(people[Role.OPERATOR])
+    await line.say(json.dumps({"subscribe": ["fleet"]}))
+    assert (await receive(line))["full"] is True
+    assert (await receive(line))["full"] is False
+
+
+async def test_a_person_who_may_no_longer_look_is_cut_off(
+    people: dict[str, User], connected: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer, "REREAD", 0.2)
+    line = await connected(people[Role.OPERATOR])
+    await line.say(json.dumps({"subscribe": ["fleet"]}))
+    await receive(line)
+    await User.objects.filter(pk=people[Role.OPERATOR].pk).aupdate(is_active=False)
+    deadline = asyncio.get_running_loop().time() + 10
+    while (event := await line.receive_output(5))["type"] != "websocket.close":
+        assert asyncio.get_running_loop().time() < deadline
+    assert event["code"] == 4403
+
+
+async def test_trouble_of_the_database_is_said_and_overcome(
+    people: dict[str, User], connected: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer, "REREAD", 0.2)
+    working = snapshots.wire
+    monkeypatch.setattr(snapshots, "wire", lambda topic: 1 / 0)
+    line = await connected(people[Role.OPERATOR])
+    await line.say(json.dumps({"subscribe": ["fleet"]}))
+    assert "trouble" in await receive(line)
+    monkeypatch.setattr(snapshots, "wire", working)
+    deadline = asyncio.get_running_loop().time() + 10
+    while "trouble" in (answer := await receive(line)):
+        assert asyncio.get_running_loop().time() < deadline
+    assert answer["full"] is True
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"subscribe": "fleet"}', '{"subscribe": ' + json.dumps(["fleet"] * 30) + "}", "x" * 40_000]
+)
+async def test_nonsense_gets_an_error_and_no_data(people: dict[str, User], connected: Opener, text: str) -> None:
+    line = await connected(people[Role.OPERATOR])
+    await line.say(text)
+    assert "error" in await receive(line)
+
+
+async def test_a_thing_that_is_gone_has_no_cells(people: dict[str, User], connected: Opener) -> None:
+    line = await connected(people[Role.OPERATOR])
+    await line.say(json.dumps({"subscribe": [f"node:{uuid4()}", "no-such-topic"]}))
+    assert "no such topic" in (await receive(line))["error"]
+    assert (await receive(line))["values"] == {}
