@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from django import forms
+from django.core.validators import validate_ipv46_address
 from django.db.models import QuerySet
+from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.decorators import action
@@ -102,13 +105,31 @@ class _CollectorViewSet(EditViewSet):
         return once(request, act)
 
 
+class AddressField(forms.CharField):
+    """One IPv4 or IPv6 address; anything else is refused before the database sees it."""
+
+    default_validators = [validate_ipv46_address]
+
+
+class AddressFilter(filters.CharFilter):
+    field_class = AddressField
+
+
+class BmcFilter(filters.FilterSet):
+    address = AddressFilter()
+
+    class Meta:
+        model = Bmc
+        fields = ["node", "site", "cluster", "protocol", "enabled", "error_kind"]
+
+
 class BmcViewSet(_CollectorViewSet):
     """Management controllers. They come from discoveries, so there is no POST."""
 
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]
     queryset = Bmc.objects.order_by("id")
     serializer_class = BmcSerializer
-    filterset_fields = ["node", "site", "cluster", "address", "protocol", "enabled", "error_kind"]
+    filterset_class = BmcFilter
 
     @extend_schema(exclude=True)
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:

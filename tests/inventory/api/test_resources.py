@@ -1,7 +1,7 @@
 """The REST resources: shapes, filters, paging, problems, bounded queries (X2, I1)."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -155,10 +155,17 @@ def test_a_bad_history_query_is_named(operator: APIClient, node: Node, query: st
     assert field in answer.json()["errors"]
 
 
+def test_bmcs_are_found_by_address_and_a_senseless_one_is_refused(operator: APIClient) -> None:
+    assert operator.get("/api/v1/bmcs/?address=10.0.0.1").json()["results"] == []
+    answer = operator.get("/api/v1/bmcs/?address=%0Dnowhere")
+    assert answer.status_code == 400
+    assert "address" in answer.json()["errors"]
+
+
 def test_history_gives_buckets_with_gaps_as_null(operator: APIClient, node: Node) -> None:
     (card,) = add_cards(node, 1)
-    at = now()
-    write_samples([Sample(card.series, at, "agent", 10, CardValues(utilization=50.0))])
+    at = now() - timedelta(minutes=5)
+    write_samples([Sample(card.series, at, "agent", 1, CardValues(utilization=50.0))])
     body = operator.get(f"/api/v1/accelerators/{card.id}/history/?fields=utilization,power").json()
     means = body["signals"]["utilization"]["mean"]
     assert len(means) == len(body["times"]) == len(body["busy"])
