@@ -87,8 +87,8 @@ class AcceleratorSerializer(serializers.ModelSerializer[Card]):
             "id", "uuid", "serial", "pci_address", "pci_id", "vendor", "model", "model_name", "part_number", "node",
             "node_name", "site", "cluster", "rack", "slot", "minor", "state", "state_since", "conflict", "mig_enabled",
             "partition_mode", "nvlink_active", "pcie_generation", "pcie_width", "memory_total", "utilization",
-            "activity", "activity_source", "memory_used", "temperature", "power", "sampled_at", "sample_source", "stale",
-            "coverage", "first_seen_at", "simulated",
+            "activity", "activity_source", "memory_used", "temperature", "power", "sampled_at", "sample_source",
+            "stale", "coverage", "first_seen_at", "simulated",
         ]  # fmt: skip
         read_only_fields = fields
 

@@ -32,7 +32,7 @@ def add_telemetry(result: dict[str, Any], generator: Any, request: Any, public: 
         "post": {
             "operationId": "telemetry_create",
             "tags": ["telemetry"],
-            "description": "Samples of one node. The answer comes after the commit; a sample sent twice is stored once.",
+            "description": "Samples of one node, answered after the commit. A sample sent twice is stored once.",
             "security": [{"nodeToken": []}],
             "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
             "responses": {

@@ -6,7 +6,7 @@ from rest_framework.pagination import CursorPagination
 class TimeCursorPagination(CursorPagination):
     """Ordered by the identifier, which PostgreSQL makes in order of time; `limit` up to 1000."""
 
-    ordering: str | tuple[str, ...] = "id"  # type: ignore[assignment] # the stubs know strings only
+    ordering: str | tuple[str, ...] = "id"
     page_size_query_param = "limit"
     max_page_size = 1000
 

@@ -95,7 +95,8 @@ def _from_framework(error: Exception, context: dict[str, Any]) -> Response | Non
     if isinstance(error, exceptions.ValidationError):
         body = problem("invalid_input", "some fields can't be used", status_code=400, errors=response.data)
     else:
-        code = getattr(error, "default_code", None)
+        codes = error.get_codes() if isinstance(error, exceptions.APIException) else None
+        code = codes if isinstance(codes, str) else None
         if isinstance(error, Http404):
             code = "not_found"
         elif isinstance(error, PermissionDenied):
