@@ -20,6 +20,8 @@ _REFUSALS = {
 def add_telemetry(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     """Postprocessing hook of drf-spectacular; the body's schema is made from the struct that reads it."""
     (body,), components = msgspec.json.schema_components([Telemetry], ref_template="#/components/schemas/{name}")
+    for value in components["TelemetrySample"]["properties"].values():
+        value.pop("default", None)  # inside, an absent number is NaN; on the wire it is left out or null
     result["components"]["schemas"].update(components)
     result["components"].setdefault("securitySchemes", {})["nodeToken"] = {
         "type": "apiKey",
