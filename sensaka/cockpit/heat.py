@@ -12,8 +12,8 @@ from typing import Any
 from django.utils import timezone
 
 from inventory.observations import CardValues
-from inventory.selectors.samples import CurrentSample
 from inventory.rules.counts import KINDS
+from inventory.selectors.samples import CurrentSample
 from sensaka.live.fleet import CardRow, SliceRow
 
 Of = Callable[[CardValues], float | None]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db.models import Max, Min
 
-from inventory.models import Bmc, Node
+from inventory.models import Node
 from sensaka.live.cells import count
 from sensaka.live.fleet import Fleet
 

@@ -49,7 +49,7 @@ def live(cells: Cells, *key: object, href: str = "", kind: str = "cell") -> Safe
     if kind.startswith("fill-"):
         fill = f"{cell.fill or 0:.1f}"
         return format_html('<span class="{}" data-live-fill="{}" style="--fill:{}%"></span>', kind, name, fill)
-    focus = mark_safe(' tabindex="0"') if cell.hint and not href else ""  # noqa: S308 - a constant
+    focus = mark_safe(' tabindex="0"') if cell.hint and not href else ""
     if cell.at is not None and cell.text.endswith(" UTC"):
         return format_html(
             '<time datetime="{}"{}{}>{}</time>', cell.at.strftime("%Y-%m-%dT%H:%M:%SZ"), attributes, focus, cell.text

@@ -10,9 +10,9 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
 from inventory.models import JournalEntry, Node, ProcessBinding, Site
+from inventory.rules.counts import Counts
 from inventory.rules.lifecycle import NODE
 from sensaka.cockpit.tables import sorted_page
-from inventory.rules.counts import Counts
 from sensaka.identity.access import inventory_page
 from sensaka.live.card_cells import PROCESS_KEEP
 from sensaka.live.fleet import fleet

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.db import connection
 from django.urls import reverse
 
 from sensaka.live import fleet, snapshots
