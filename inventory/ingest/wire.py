@@ -44,6 +44,7 @@ else:
         ],
         frozen=True,
         kw_only=True,
+        gc=False,  # holds no containers, so the garbage collector need not walk it
     )
     TelemetrySample.__doc__ = """One sample: `card` is the UUID that the device gives a card or slice."""
 

@@ -12,9 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -40,56 +38,66 @@ _STAMP = b"0000-00-00T00:00:00Z"
 _HOURS_APART = timedelta(minutes=12)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stage:
-    """A running installation: where it listens, its database, the pids whose CPU counts."""
+class Stage:
+    """A small installation of its own in a temporary folder: PostgreSQL, Redis and one web worker for telemetry."""
 
-    port: int
-    database: str
-    web: int
-    postgres: int
+    def __init__(self, *, nodes: int, say: Callable[[str], None]) -> None:
+        self.nodes, self._say = nodes, say
+        self._folder = Path(tempfile.mkdtemp(prefix="sensaka-bench-"))
+        self._folder.chmod(0o711)
+        self._layout = embedded.Layout(self._folder / "var")
+        self.postgres = embedded.PostgreSQL(self._layout)
+        self._redis = embedded.Redis(self._layout)
+        self.database = self._layout.database_url
+        self.port = free_port()
+        self.web: subprocess.Popen[bytes] | None = None
+        self._environment = os.environ | {
+            "SENSAKA_VAR": str(self._layout.var),
+            "DATABASE_URL": self.database,
+            "REDIS_URL": self._layout.redis_url,
+            "DJANGO_SETTINGS_MODULE": "sensaka.settings.dev",
+            "LOG_LEVEL": "ERROR",
+        }
 
+    def __enter__(self) -> "Stage":
+        try:
+            self.postgres.start()
+            self._redis.start()
+            self._say(f"database and {self.nodes * CARDS} cards ...")
+            self._python("manage.py", "migrate", "--verbosity=0", "--skip-checks")
+            self._python("-m", "sensaka.bench.ingest_fleet", str(self.nodes), str(CARDS))
+            self.start_web()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
 
-@contextmanager
-def _stage(options: Options) -> Iterator[_Stage]:
-    folder = Path(tempfile.mkdtemp(prefix="sensaka-bench-"))
-    folder.chmod(0o711)
-    layout = embedded.Layout(folder / "var")
-    postgres, redis = embedded.PostgreSQL(layout), embedded.Redis(layout)
-    web: subprocess.Popen[bytes] | None = None
-    environment = os.environ | {
-        "SENSAKA_VAR": str(layout.var),
-        "DATABASE_URL": layout.database_url,
-        "REDIS_URL": layout.redis_url,
-        "DJANGO_SETTINGS_MODULE": "sensaka.settings.dev",
-        "LOG_LEVEL": "ERROR",
-    }
-    try:
-        postgres.start()
-        redis.start()
-        options.say(f"database and {NODES * CARDS} cards ...")
-        for command in (
-            ["manage.py", "migrate", "--verbosity=0"],
-            ["-m", "sensaka.bench.ingest_fleet", f"{NODES}", f"{CARDS}"],
-        ):
-            subprocess.run([sys.executable, *command], cwd=_ROOT, env=environment, check=True)
-        port = free_port()
-        web = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "sensaka.bench.asgi_ingest:application", "--bind", f"127.0.0.1:{port}",
-             "--worker-class", "uvicorn_worker.UvicornWorker", "--workers", "1", "--log-level", "warning",
-             "--backlog", "2048"],
-            cwd=_ROOT, env=environment, start_new_session=True,
+    def __exit__(self, *error: object) -> None:
+        if self.web is not None:
+            end(self.web)
+        self._redis.stop()
+        self.postgres.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._layout.run, ignore_errors=True)
+
+    def _python(self, *command: str) -> None:
+        subprocess.run([sys.executable, *command], cwd=_ROOT, env=self._environment, check=True)
+
+    def start_web(self) -> None:
+        """Start the web worker and wait until it listens."""
+        self.web = subprocess.Popen(
+            [sys.executable, "-m", "gunicorn", "sensaka.bench.asgi_ingest:application",
+             "--bind", f"127.0.0.1:{self.port}", "--worker-class", "uvicorn_worker.UvicornWorker", "--workers", "1",
+             "--log-level", "warning", "--backlog", "2048"],
+            cwd=_ROOT, env=self._environment, start_new_session=True,
         )  # fmt: skip
-        wait_for_port(port, web)
-        assert postgres.process is not None
-        yield _Stage(port, layout.database_url, web.pid, postgres.process.pid)
-    finally:
-        if web is not None:
-            end(web)
-        redis.stop()
-        postgres.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(layout.run, ignore_errors=True)
+        wait_for_port(self.port, self.web)
+
+    def cpu(self) -> tuple[float, float]:
+        """CPU seconds so far of the web worker and of PostgreSQL."""
+        assert self.web is not None
+        assert self.postgres.process is not None
+        return cpu_seconds(self.web.pid), cpu_seconds(self.postgres.process.pid)
 
 
 def _template(node: int, each: int) -> list[bytes]:
@@ -115,13 +123,13 @@ def _template(node: int, each: int) -> list[bytes]:
     return (head.encode() + body).split(_STAMP)
 
 
-def _requests(each: int, start: datetime) -> Callable[[int], bytes]:
+def requests(each: int, start: datetime, *, nodes: int = NODES) -> Callable[[int], bytes]:
     """Request number n is the next round of one node, later than its last one by `each` seconds."""
-    templates = [_template(node, each) for node in range(NODES)]
+    templates = [_template(node, each) for node in range(nodes)]
     stamps: dict[int, list[bytes]] = {}
 
     def request(number: int) -> bytes:
-        turn, node = divmod(number, NODES)
+        turn, node = divmod(number, nodes)
         if turn not in stamps:
             moments = [start + timedelta(seconds=turn * each + step) for step in range(each)]
             stamps[turn] = [moment.strftime("%Y-%m-%dT%H:%M:%SZ").encode() for moment in moments]
@@ -135,26 +143,26 @@ def _requests(each: int, start: datetime) -> Callable[[int], bytes]:
     return request
 
 
-def _measure(stage: _Stage, each: int, start: datetime, seconds: float) -> tuple[Load, float, float]:
+def _measure(stage: Stage, each: int, start: datetime, seconds: float) -> tuple[Load, float, float]:
     """One shape: the load's outcome, CPU seconds of the web worker and of PostgreSQL."""
-    request = _requests(each, start)
+    request = requests(each, start)
     run = asyncio.Runner()
     with run:
         # the first round of every node reads its token and cards
         warm = run.run(post_all(stage.port, request, lines=50, seconds=3, samples=each * CARDS))
-        web, postgres = cpu_seconds(stage.web), cpu_seconds(stage.postgres)
+        web, postgres = stage.cpu()
         posted = warm.answered + warm.refused
         load = run.run(
             post_all(stage.port, lambda n: request(n + posted), lines=LINES, seconds=seconds, samples=each * CARDS)
         )
-        web, postgres = cpu_seconds(stage.web) - web, cpu_seconds(stage.postgres) - postgres
+        web, postgres = (after - before for after, before in zip(stage.cpu(), (web, postgres), strict=True))
     if warm.refused or load.refused:
         raise RuntimeError(f"posts were refused: {(warm.first_refusal or load.first_refusal).decode(errors='replace')}")
     _check_rows(stage, warm.stored + load.stored, start)
     return load, web, postgres
 
 
-def _check_rows(stage: _Stage, acknowledged: int, start: datetime) -> None:
+def _check_rows(stage: Stage, acknowledged: int, start: datetime) -> None:
     with psycopg.connect(stage.database) as connection:
         ((rows,),) = connection.execute(
             "SELECT count(*) FROM inventory_sample WHERE ts >= %s AND ts < %s", (start, start + _HOURS_APART)
@@ -184,7 +192,7 @@ def run(options: Options) -> Report:
     report = Report("ingest", work)
     peer = _compare(report, options)
     now = datetime.now(UTC).replace(microsecond=0)
-    with _stage(options) as stage:
+    with Stage(nodes=NODES, say=options.say) as stage:
         for place, (shape, (each, target)) in enumerate(SHAPES.items()):
             options.say(f"{shape} ...")
             load, web, postgres = _measure(stage, each, now - (2 - place) * _HOURS_APART, options.seconds)
