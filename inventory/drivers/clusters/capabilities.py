@@ -164,7 +164,8 @@ class ReadsCluster(Protocol):
     """Lists what there is, what runs on which cards, and what ran.
 
     `read_runs` gives the runs that ended at or after `since` and those not over. `also` are job ids
-    that the caller still takes for unfinished: they are read whatever their time.
+    that the caller still takes for unfinished: they are read whatever their time (a job that was held
+    until it was cancelled is found by no time).
     """
 
     async def read_nodes(self, *, deadline: float) -> NodesReading: ...
@@ -191,7 +192,7 @@ class CordonsNodes(Protocol):
 
 
 class ControlsJobs(Protocol):
-    """Starts work and steers it. A job that is over answers UNCHANGED to `cancel`."""
+    """Starts work and steers it. To cancel a job that is over is ok and changes nothing."""
 
     async def submit(self, job: JobSpec, *, deadline: float) -> ActResult: ...
 

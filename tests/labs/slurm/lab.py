@@ -7,7 +7,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.labs.slurm import configuration
@@ -47,8 +48,7 @@ class SlurmLab:
         self._lay_out()
         self._start_munge()
         self._start_database()
-        self.daemon("slurmdbd", "slurmdbd", "-D")
-        _wait("slurmdbd", lambda: self.succeeds("sacctmgr", "-n", "show", "cluster"))
+        self.start_accounting()
         self.run("sacctmgr", "-i", "-Q", "add", "cluster", CLUSTER)
         self.start_controller()
         for name in NODES:
@@ -59,6 +59,10 @@ class SlurmLab:
     def _all_idle(self) -> bool:
         return len(self.run("sinfo", "-h", "-N", "-p", "all", "-t", "idle").splitlines()) == len(NODES)
 
+    def start_accounting(self) -> None:
+        self.daemon("slurmdbd", "slurmdbd", "-D")
+        _wait("slurmdbd", lambda: self.succeeds("sacctmgr", "-n", "show", "cluster"))
+
     def start_controller(self) -> None:
         self.daemon("slurmctld", str(self.folder / "bin/slurmctld"), "-D")
         _wait("slurmctld", lambda: self.succeeds("scontrol", "ping"))
@@ -67,6 +71,17 @@ class SlurmLab:
         (self.folder / "spool" / name).mkdir(exist_ok=True)
         stepd = str(self.folder / "bin/slurmstepd")
         self.daemon(f"slurmd-{name}", str(self.folder / "bin/slurmd"), "-D", "-N", name, "-d", stepd)
+
+    def kill_node(self, name: str) -> None:
+        """A node loses power: its slurmd and what it runs are gone at once."""
+        steps = [pid for pid in self._steps() if self._holds(pid, f"{self.folder}/log/slurmd-{name}.log")]
+        self.kill(f"slurmd-{name}")
+        for pid in steps:
+            _end_tree(pid)
+
+    async def no_steps(self) -> bool:
+        """Whether no job's processes are left."""
+        return not self._steps()
 
     def start_rest(self) -> None:
         address = f"127.0.0.1:{self.ports.rest}"
@@ -78,6 +93,16 @@ class SlurmLab:
         process = self._running.pop(name)
         process.send_signal(number)
         process.wait(timeout=20)
+
+    @contextmanager
+    def paused(self, name: str) -> Iterator[None]:
+        """A daemon that answers nothing for a while."""
+        process = self._running[name]
+        process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """Cancels what runs, ends steps, then all daemons in order, and removes the folder."""
@@ -227,12 +252,14 @@ class SlurmLab:
 
     def _steps(self) -> list[int]:
         """The slurmstepd of this lab: they outlive slurmd, and hold files of this folder open."""
-        return [pid for pid in _pids() if _name(pid) == "slurmstepd" and self._holds(pid)]
+        return [pid for pid in _pids() if _name(pid) == "slurmstepd" and self._holds(pid, str(self.folder))]
 
-    def _holds(self, pid: int) -> bool:
-        process = Path(f"/proc/{pid}")
+    @staticmethod
+    def _holds(pid: int, *parts: str) -> bool:
+        """Whether a process has a file open whose path holds one of the parts."""
         try:
-            return any(os.readlink(link).startswith(str(self.folder)) for link in (process / "fd").iterdir())
+            links = [os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()]
+            return any(part in link for link in links for part in parts)
         except OSError:
             return False  # it ended meanwhile
 

@@ -90,16 +90,18 @@ class Control:
     async def _kill(self, job_id: int, name: str, end: float) -> ActResult:
         try:
             job = checked_job(job_id)
-            if self._doors.rest is not None and not (name and self._doors.command is not None):
+            if self._doors.rest is not None:
                 query = {"signal": name} if name else None
                 await self._doors.rest.send("DELETE", f"job/{job}", query=query, until=end)
                 return done()
-            words = ("scancel", "--full", f"--signal={name}", job) if name else ("scancel", job)
+            words = ("scancel", "--verbose", *(("--full", f"--signal={name}") if name else ()), job)
             said: list[str] = []
             await self._doors.commands("cancel").run(*words, until=end, said=said)
-            if "error" in said[0]:  # scancel ends with 0 for a job that does not exist
-                raise from_text("scancel", said[0].strip())
+            if "error:" in said[0]:  # scancel ends with 0 for a job that does not exist
+                raise from_text("scancel", said[0].partition("error:")[2].strip())
         except SlurmError as error:
+            if error.note == "over" and not name:
+                return unchanged(error.detail)
             return error.result()
         return done()
 
@@ -120,7 +122,7 @@ class Control:
             job = checked_job(job_id)
             await self._doors.commands(word).run("scontrol", word, job, until=end)
         except SlurmError as error:
-            if "already" in error.detail and error.note == "":
+            if word == "resume" and "is not suspended" in error.detail:
                 return unchanged(error.detail)
             return error.result()
         return done()

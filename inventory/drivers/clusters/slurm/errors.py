@@ -12,11 +12,14 @@ from inventory.observations import FailureKind, ReadFailure
 
 CODE_AUTHENTICATION = 1007
 CODE_INVALID_JOB = 2017
+CODE_INVALID_NODE = 2018
 CODE_ALREADY_DONE = 2021
 CODE_HELD = 2042  # not an error: "held, pending release", told of a job that was submitted so
+CODE_EMPTY = 9003  # not an error: "nothing found" for an empty list
 
 _TEXTS = (
     (re.compile(r"invalid job id|unable to find jobid|invalid node name|no jobs?/steps? specified", re.I), "missing"),
+    (re.compile(r"unexpected message received for job", re.I), "missing"),  # scontrol suspend and resume
     (re.compile(r"already (completing|completed|done|finished)", re.I), "over"),
     (re.compile(r"authentication|munge|token|credential", re.I), FailureKind.AUTHENTICATION),
     (re.compile(r"permission|access.*denied|not permitted|only root|privilege", re.I), FailureKind.PERMISSION),
@@ -55,8 +58,6 @@ class SlurmError(Exception):
         outcome = Outcome.FAILED
         if self.note == "missing":
             outcome = Outcome.NOT_FOUND
-        elif self.note == "over":
-            outcome = Outcome.UNCHANGED
         elif self.kind is FailureKind.NOT_SUPPORTED:
             outcome = Outcome.NOT_SUPPORTED
         elif self.kind is FailureKind.PROTOCOL and self.answered:
@@ -87,9 +88,7 @@ def from_errors(what: str, errors: Sequence[WireError]) -> SlurmError:
     codes = {error.code for error in errors}
     if CODE_AUTHENTICATION in codes:
         return SlurmError(what, FailureKind.AUTHENTICATION, text, answered=True, code=CODE_AUTHENTICATION)
-    if CODE_INVALID_JOB in codes:
-        note = "missing"
-        return SlurmError(what, FailureKind.PROTOCOL, text, answered=True, note=note, code=CODE_INVALID_JOB)
-    if CODE_ALREADY_DONE in codes:
-        return SlurmError(what, FailureKind.PROTOCOL, text, answered=True, note="over", code=CODE_ALREADY_DONE)
+    for code, note in ((CODE_INVALID_JOB, "missing"), (CODE_INVALID_NODE, "missing"), (CODE_ALREADY_DONE, "over")):
+        if code in codes:
+            return SlurmError(what, FailureKind.PROTOCOL, text, answered=True, note=note, code=code)
     return from_text(what, text, code=next(iter(codes), 0))

@@ -106,6 +106,8 @@ def reading_of_run(run: wire.WireRun) -> RunReading:
     counted = gres.count_cards(_tres(run.tres.allocated))
     requested = run.tres.requested
     code, signal = wire.exit_of(run.exit_code) if state in ENDED else (None, None)
+    if state is JobState.FAILED and code == 0 and signal is None:
+        code = None  # slurmrestd 22.05 tells 0 for every exit code of a finished run
     array_id = wire.integer(run.array.job_id) or None if run.array else None
     group = wire.integer(run.het.job_id) or None if run.het else None
     limit = wire.integer(run.time.limit)

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 
 from inventory.drivers.clusters.slurm import wire
-from inventory.drivers.clusters.slurm.errors import CODE_AUTHENTICATION, CODE_HELD, SlurmError, from_errors
+from inventory.drivers.clusters.slurm.errors import CODE_AUTHENTICATION, CODE_EMPTY, CODE_HELD, SlurmError, from_errors
 from inventory.drivers.clusters.slurm.login import Login
 from inventory.drivers.clusters.slurm.versions import TESTED, Interface, choose, offered_in
 from inventory.observations import FailureKind
@@ -111,7 +111,7 @@ class RestDoor:
             opened = wire.envelope(body)
         except msgspec.DecodeError as error:
             raise SlurmError(what, FailureKind.PROTOCOL, f"no answer of slurmrestd: {error}") from error
-        errors = [error for error in opened.errors or [] if error.code != CODE_HELD]
+        errors = [error for error in opened.errors or [] if error.code not in (CODE_HELD, CODE_EMPTY)]
         if errors:
             raise from_errors(what, errors)
         return opened
