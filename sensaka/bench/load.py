@@ -23,7 +23,7 @@ class Load:
         return 1000 * ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else 0.0
 
 
-class _Line(asyncio.Protocol):
+class Line(asyncio.Protocol):
     """One kept-alive connection with one request under way."""
 
     def __init__(self) -> None:
@@ -53,6 +53,11 @@ class _Line(asyncio.Protocol):
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(exc or ConnectionResetError("the server closed the connection"))
 
+    def close(self) -> None:
+        """Drop the connection."""
+        if self.transport is not None:
+            self.transport.abort()
+
     def ask(self, request: bytes) -> asyncio.Future[bytes]:
         """The whole answer to one request."""
         assert self.transport is not None
@@ -69,12 +74,12 @@ async def post_all(port: int, request: Callable[[int], bytes], *, lines: int, se
     load = Load()
     loop = asyncio.get_running_loop()
     numbers = iter(range(10**9))
-    connected = [(await loop.create_connection(_Line, "127.0.0.1", port))[1] for _ in range(lines)]
+    connected = [(await loop.create_connection(Line, "127.0.0.1", port))[1] for _ in range(lines)]
     whole = b'{"stored":%d,"repeated":0}' % samples
     started = time.perf_counter()
     end = started + seconds
 
-    async def drive(line: _Line) -> None:
+    async def drive(line: Line) -> None:
         while (sent := time.perf_counter()) < end:
             answer = await line.ask(request(next(numbers)))
             load.latencies.append(time.perf_counter() - sent)
@@ -88,6 +93,5 @@ async def post_all(port: int, request: Callable[[int], bytes], *, lines: int, se
     await asyncio.gather(*(drive(line) for line in connected))
     load.wall = time.perf_counter() - started
     for line in connected:
-        if line.transport is not None:
-            line.transport.close()
+        line.close()
     return load

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from sensaka.bench.ingest import CARDS, Stage, requests
-from sensaka.bench.load import _Line
+from sensaka.bench.load import Line
 from sensaka.bench.processes import family
 
 NODES, LINES = 10, 10
@@ -41,14 +41,17 @@ async def agents(port: int, start: datetime, stop: threading.Event, log: Log) ->
     make = requests(1, start, nodes=NODES)
 
     async def drive(own: int) -> None:
-        number, line = own, None
+        number = own
+        line: Line | None = None
         while not stop.is_set():
             try:
                 if line is None:
                     loop = asyncio.get_running_loop()
-                    _, line = await loop.create_connection(_Line, "127.0.0.1", port)
+                    _, line = await loop.create_connection(Line, "127.0.0.1", port)
                 answer = await asyncio.wait_for(line.ask(make(number)), 20)
             except (OSError, TimeoutError):
+                if line is not None:
+                    line.close()
                 line, answer = None, b""
             if answer.startswith(b"HTTP/1.1 200"):
                 log.acknowledged.append(number)
@@ -58,6 +61,9 @@ async def agents(port: int, start: datetime, stop: threading.Event, log: Log) ->
             if answer and not answer.startswith(b"HTTP/1.1 503"):
                 log.strange.append(answer[:300])
             await asyncio.sleep(0.1)
+        if line is not None:
+            line.close()
+            await asyncio.sleep(0)
 
     await asyncio.gather(*(drive(own) for own in range(LINES)))
 
