@@ -76,12 +76,11 @@ class TelemetryApplication:
             return
         except AWAY as error:
             log.warning("a post was turned away, the database is away: %s", str(error).strip())
-            problem = unavailable("the database can't be reached; send the same again", retry_after=2)
-            status, headers, body = 503, [*_PROBLEM, *problem.headers], problem.body()
+            away = unavailable("the database can't be reached; send the same again", retry_after=2)
+            status, headers, body = 503, [*_PROBLEM, *away.headers], away.body()
         except Exception:
             log.exception("a post failed")
-            problem = Problem(500, "internal", "the server's log says why")
-            status, headers, body = 500, _PROBLEM, problem.body()
+            status, headers, body = 500, _PROBLEM, Problem(500, "internal", "the server's log says why").body()
         head = [*headers, (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": status, "headers": head})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

@@ -99,4 +99,4 @@ def _rolled_up_to() -> datetime:
     with connection.cursor() as cursor:
         cursor.execute("SELECT done FROM inventory_rollup_state")
         (done,) = cursor.fetchone() or (datetime.min.replace(tzinfo=UTC),)
-        return done  # type: ignore[no-any-return]
+        return done

@@ -88,7 +88,7 @@ def _claim(target: datetime) -> None:
 def _state(*, lock: bool = False) -> tuple[datetime, datetime]:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT claimed, done FROM inventory_rollup_state {'FOR NO KEY UPDATE' if lock else ''}")
-        claimed, done = cursor.fetchone()  # type: ignore[misc]
+        claimed, done = cursor.fetchone()
         return claimed, done
 
 
@@ -153,4 +153,4 @@ def _make(sql: str, start: datetime, end: datetime, series: list[int] | None) ->
         # The planner can't know the size of what the query builds up itself and would loop over it.
         cursor.execute("SET LOCAL work_mem = '192MB'; SET LOCAL enable_nestloop = off")
         cursor.execute(sql, parameters)
-        return cursor.rowcount
+        return int(cursor.rowcount)

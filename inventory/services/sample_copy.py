@@ -33,7 +33,7 @@ _HEADER = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 _TRAILER = b"\xff\xff"
 _EXACT = 2**53
 _BITS = 1 << np.arange(len(VALUE_FIELDS), dtype=np.int64)
-_INT_PLACES = [place for place, name in enumerate(VALUE_FIELDS) if name in INT8]
+_INT_PLACES = np.array([place for place, name in enumerate(VALUE_FIELDS) if name in INT8], dtype=np.intp)
 _HOUR = 3600
 
 _WIDTH = len(VALUE_FIELDS)
@@ -109,9 +109,9 @@ def encode(rows: Rows, *, staged: bool = False) -> tuple[tuple[str, ...], bytes]
     """The value columns that any row has, and the rows in COPY's binary format. NaN counts as absent."""
     matrix = np.array(rows.values, dtype=np.float64).reshape(len(rows), _WIDTH)
     gone = np.isnan(matrix)
-    columns = tuple(name for name, empty in zip(VALUE_FIELDS, gone.all(axis=0), strict=True) if not empty)
+    columns = tuple(name for name, empty in zip(VALUE_FIELDS, gone.all(axis=0).tolist(), strict=True) if not empty)
     patterns = gone @ _BITS
-    keys = {
+    keys: dict[str, NDArray[Any]] = {
         "series": np.array(rows.series, dtype=np.int32),
         "ts": (np.array(rows.times, dtype=np.int64) - POSTGRES_EPOCH) * 1_000_000,
         "source": np.array(rows.sources, dtype=np.int16),
@@ -140,7 +140,7 @@ def _restore_large(out: NDArray[Any], rows: Rows, matrix: NDArray[np.float64], c
     """Whole numbers above 2^53 lost their last digits in the matrix of floats: put the exact ones in."""
     large = matrix[np.ix_(chosen, _INT_PLACES)] >= _EXACT
     for row, column in np.argwhere(large):
-        place = _INT_PLACES[column]
+        place = int(_INT_PLACES[column])
         out[VALUE_FIELDS[place]][row] = rows.values[chosen[row] * _WIDTH + place]
 
 

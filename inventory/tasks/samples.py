@@ -9,7 +9,7 @@ from inventory.services import partitions, rollups
 log = logging.getLogger(__name__)
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def roll_up() -> None:
     """Each minute: closed 5-minute buckets, whole hours, late hours."""
     done = rollups.roll_up()
@@ -17,7 +17,7 @@ def roll_up() -> None:
         log.info("rolled up to %s: %d rows, %d late hours", done.done, done.rows, done.late_hours)
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def make_partitions() -> None:
     """Some times a day, so that a missed run costs nothing: days ahead are made, days past their time dropped."""
     made = partitions.make_partitions()
