@@ -5,16 +5,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from channels.auth import AuthMiddlewareStack
-from channels.routing import URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sensaka.settings.dev")
 django_application = get_asgi_application()
 
-from django.urls import path  # noqa: E402 - models must not be imported before Django is set up
-
-from inventory import ingest  # noqa: E402
+from inventory import ingest  # noqa: E402 - models must not be imported before Django is set up
 from sensaka.live.consumer import LiveConsumer  # noqa: E402
 
 Scope = MutableMapping[str, Any]
@@ -22,7 +19,7 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 TELEMETRY = "/api/v1/telemetry/"
-live = AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])))
+live: Any = AllowedHostsOriginValidator(AuthMiddlewareStack(LiveConsumer.as_asgi()))
 
 
 async def _no_such_socket(send: Send) -> None:

@@ -34,7 +34,7 @@ class PlaceForm(forms.Form):
         for name in ("cluster", "rack"):
             field = self.fields[name]
             assert isinstance(field, forms.ModelChoiceField)
-            field.label_from_instance = lambda place: f"{place.name} ({place.site.name})"  # type: ignore[method-assign]
+            field.label_from_instance = lambda place: f"{place.name} ({place.site.name})"  # type: ignore[method-assign,assignment]
             field.empty_label = str(_("None"))
 
     def clean(self) -> dict[str, Any]:

@@ -73,7 +73,8 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
     def save(self, commit: bool = True) -> Credential:
         if not self.cleaned_data.get("password") and not self.instance._state.adding:
             self.instance.password = Credential.objects.get(pk=self.instance.pk).password
-        return super().save(commit)
+        saved: Credential = super().save(commit)
+        return saved
 
 
 class CardModelForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -135,15 +136,20 @@ class CardModelForm(forms.ModelForm):  # type: ignore[type-arg]
         model.pci_ids = data["pci_lines"]
         if data["source"]:
             model.sources = {**model.sources, "all": data["source"]}
-        return super().save(commit)
+        saved: CardModel = super().save(commit)
+        return saved
 
 
 class ThresholdForm(forms.ModelForm):  # type: ignore[type-arg]
     """From which activity a card counts as busy."""
 
     activity = forms.FloatField(
-        min_value=0.1, max_value=100, initial=5, label=_("Busy from, %"), help_text=_("Of SM activity where known, else of GPU utilization.")
-    )  # fmt: skip
+        min_value=0.1,
+        max_value=100,
+        initial=5,
+        label=_("Busy from, %"),
+        help_text=_("Of SM activity where known, else of GPU utilization."),
+    )
 
     class Meta:
         model = BusyThreshold

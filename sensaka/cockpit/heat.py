@@ -90,7 +90,9 @@ def layout(cards: Sequence[CardRow]) -> dict[str, Any]:
         "labels": [card.label for card in cards],
         "models": sorted({card.model for card in cards}),
         "model": _indexes([card.model for card in cards]),
-        "slices": {str(index): [piece.profile for piece in card.slices] for index, card in enumerate(cards) if card.slices},
+        "slices": {
+            str(index): [piece.profile for piece in card.slices] for index, card in enumerate(cards) if card.slices
+        },
     }  # fmt: skip
 
 

@@ -22,7 +22,8 @@ SPAN_TITLES = (
 )  # fmt: skip
 CHARTS: tuple[dict[str, Any], ...] = (
     {"key": "activity", "title": "Activity", "unit": "%", "max": 100, "fields": ("sm_activity", "utilization")},
-    {"key": "detail", "title": "Tensor and memory activity", "unit": "%", "max": 100, "fields": ("tensor_activity", "memory_activity")},
+    {"key": "detail", "title": "Tensor and memory activity", "unit": "%", "max": 100,
+     "fields": ("tensor_activity", "memory_activity")},
     {"key": "memory", "title": "Memory used", "unit": "GiB", "scale": 1 / 1024**3, "fields": ("memory_used",)},
     {"key": "temperature", "title": "Temperature", "unit": "°C", "fields": ("temperature", "memory_temperature")},
     {"key": "power", "title": "Power", "unit": "W", "fields": ("power", "power_limit")},

@@ -12,6 +12,7 @@ import logging
 import time
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -45,7 +46,7 @@ class Followed:
 
 
 @database_sync_to_async
-def _still_allowed(user_id: object) -> bool:
+def _still_allowed(user_id: UUID) -> bool:
     user = User.objects.filter(pk=user_id, is_active=True).first()
     return user is not None and user.sees_inventory
 
@@ -61,7 +62,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
     followed: dict[Topic, Followed]
 
     async def connect(self) -> None:
-        user = self.scope.get("user")
+        user: object = self.scope.get("user")
         self.followed = {}
         self._joined: set[Change] = set()
         self._wake = asyncio.Event()
@@ -118,7 +119,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             self.followed[topic].dirty = True
         self._wake.set()
 
-    async def _send_forever(self, user_id: object) -> None:
+    async def _send_forever(self, user_id: UUID) -> None:
         checked_at = time.monotonic()
         while True:
             self._wake.clear()
@@ -139,7 +140,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             except TimeoutError:
                 continue
 
-    async def _allowed(self, user_id: object) -> bool:
+    async def _allowed(self, user_id: UUID) -> bool:
         try:
             return await _still_allowed(user_id)
         except Exception as error:  # the database is away: nobody reads anything, so nothing leaks

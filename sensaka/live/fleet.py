@@ -175,7 +175,8 @@ class Fleet:
 
 
 _COLUMNS = (
-    "id", "uuid", "serial", "pci_address", "slot", "state_since", "conflict", "memory_total", "model__memory", "model__tdp",
+    "id", "uuid", "serial", "pci_address", "slot", "state_since", "conflict", "memory_total", "model__memory",
+    "model__tdp",
 )  # fmt: skip
 
 
@@ -206,9 +207,8 @@ def _slices(samples: Mapping[int, CurrentSample]) -> dict[UUID, list[SliceRow]]:
     rows = Slice.objects.filter(closed_at=None).values_list(
         "card_id", "id", "series", "uuid", "profile", "memory_total"
     )
-    for card_id, *rest in rows.order_by("instance_id", "id").iterator(chunk_size=5000):
-        series = rest[1]
-        found.setdefault(card_id, []).append(SliceRow(*rest, sample=samples.get(series)))
+    for card_id, key, series, uuid, profile, memory in rows.order_by("instance_id", "id"):
+        found.setdefault(card_id, []).append(SliceRow(key, series, uuid, profile, memory, samples.get(series)))
     return found
 
 
@@ -222,8 +222,10 @@ def _make() -> Fleet:
     for row in rows:
         if row.id not in more:  # retired between the two queries
             continue
-        *identity, memory, model_memory, tdp = more[row.id]
-        found.append(CardRow(row, *identity, memory or model_memory, tdp, tuple(slices.get(row.id, ()))))
+        uuid, serial, pci_address, slot, since, conflict, memory, model_memory, tdp = more[row.id]
+        own = tuple(slices.get(row.id, ()))
+        memory = memory or model_memory
+        found.append(CardRow(row, uuid, serial, pci_address, slot, since, conflict, memory, tdp, own))
     found.sort(
         key=lambda card: (card.site, _natural(card.rack), _natural(card.node), _natural(card.label), str(card.id))
     )

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from inventory.models import Bmc, JournalEntry, Node, ProcessBinding
+from inventory.models import Agent, Bmc, Exporter, JournalEntry, Node, ProcessBinding
 from inventory.selectors.collectors import source_of
 from sensaka.live.card_cells import PROCESS_KEEP, row_cells, version
 from sensaka.live.cells import Cell, Cells, decimal, moment, unknown, watts
@@ -62,7 +62,7 @@ def cells(node_id: UUID) -> Cells:
     state = fleet()
     cards = state.where(node=node_id)
     bmcs = list(node.bmcs.select_related("node"))
-    sources = [*bmcs, *node.exporters.select_related("node")]
+    sources: list[Agent | Bmc | Exporter] = [*bmcs, *node.exporters.select_related("node")]
     if (agent := getattr(node, "agent", None)) is not None:
         sources.append(agent)
     found = fact_cells(node, bmcs[0] if bmcs else None)

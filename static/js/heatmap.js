@@ -400,7 +400,7 @@ class HeatMap {
     const { data } = this;
     const tag = (kind, text) => {
       const element = document.createElement("span");
-      element.className = "mark";
+      element.className = "state-mark";
       element.dataset.kind = kind;
       element.textContent = text;
       return element;

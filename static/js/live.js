@@ -49,7 +49,7 @@ export function paintCell(element, cell, glow) {
     const target = element.querySelector(":scope > .cell-text") || element;
     if (target.textContent !== cell.t) target.textContent = cell.t;
   }
-  if (element.classList.contains("mark")) element.dataset.kind = cell.s || "";
+  if (element.classList.contains("state-mark")) element.dataset.kind = cell.s || "";
   else element.dataset.state = cell.s || "";
   if (cell.a) element.dataset.at = cell.a;
   else delete element.dataset.at;

@@ -40,12 +40,12 @@ def _attributes(cell: Cell, key: str, state: str = "state") -> SafeString:
 
 @register.simple_tag
 def live(cells: Cells, *key: object, href: str = "", kind: str = "cell") -> SafeString:
-    """A cell of a snapshot. `kind`: cell, bar-cell, mark, or track (a bar without text). Key parts are joined."""
+    """A cell of a snapshot. `kind`: cell, bar-cell, state-mark, or track (a bar without text). Key parts are joined."""
     name = "".join(str(part) for part in key)
     cell = cells.get(name)
     if cell is None:
         cell = writing.unknown()
-    attributes = _attributes(cell, name, "kind" if kind == "mark" else "state")
+    attributes = _attributes(cell, name, "kind" if kind == "state-mark" else "state")
     if kind.startswith("fill-"):
         fill = f"{cell.fill or 0:.1f}"
         return format_html('<span class="{}" data-live-fill="{}" style="--fill:{}%"></span>', kind, name, fill)
@@ -80,7 +80,7 @@ def when(at: datetime | None, exact: bool = False) -> SafeString:
 @register.simple_tag
 def node_tag(state: str) -> SafeString:
     """A node's state as a mark and a word."""
-    return format_html('<span class="mark" data-kind="{}">{}</span>', NODE_TAGS.get(state, "free"), state_words(state))
+    return format_html('<span class="state-mark" data-kind="{}">{}</span>', NODE_TAGS.get(state, "free"), state_words(state))
 
 
 @register.simple_tag(takes_context=True)
@@ -128,9 +128,9 @@ def styled(field: BoundField) -> SafeString:
     """A form field with the frame's classes, marked invalid and tied to its error where it has one."""
     kind = field.widget_type
     classes = {"checkbox": "form-check-input", "select": "form-select"}.get(kind, "form-control")
-    attributes: dict[str, str] = {"class": classes}
+    attributes: dict[str, str | bool] = {"class": classes}
     if field.errors:
-        attributes["class"] += " is-invalid"
+        attributes["class"] = f"{classes} is-invalid"
         attributes["aria-invalid"] = "true"
         described = [f"{field.auto_id}_error"]
         if field.help_text:

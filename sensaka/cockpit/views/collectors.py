@@ -25,7 +25,7 @@ class Line:
         self.source = source.collector
         self.kind = source.kind
         self.node = source.collector.node
-        self.title = self.node.name if isinstance(source.collector, Agent) else str(source.collector)
+        self.title = source.collector.node.name if isinstance(source.collector, Agent) else str(source.collector)
         self.result = source.condition
 
 

@@ -1,6 +1,9 @@
 """The journal of the whole fleet."""
 
+from typing import cast
+
 from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.functional import cached_property
@@ -17,7 +20,8 @@ class _Uncounted(Paginator):  # type: ignore[type-arg]
 
     @cached_property
     def count(self) -> int:
-        return self.object_list[: _PAGE * _DEEPEST].count()  # type: ignore[union-attr]
+        rows = cast("QuerySet[JournalEntry]", self.object_list)
+        return rows[: _PAGE * _DEEPEST].count()
 
 
 @inventory_page

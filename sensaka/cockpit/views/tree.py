@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -97,7 +98,7 @@ def branches(path_text: str) -> list[Branch]:
     titles = _places(path)
     names: dict[str, dict[UUID | None, str]] = {"rack": dict(Rack.objects.values_list("id", "name"))}
     for row in nodes:
-        key = row[3 + depth]
+        key = cast("UUID | None", row[3 + depth])
         if key not in titles:
             titles[key] = names.get(level, {}).get(key, _WITHOUT.get(level, "")) if key else _WITHOUT[level]
     found = []

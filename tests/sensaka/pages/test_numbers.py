@@ -1,5 +1,6 @@
 """Numbers agree at every level and with the rows that they link to; unknown is never zero (I1, U4, U5, U7)."""
 
+import itertools
 import re
 
 import pytest
@@ -68,7 +69,7 @@ def test_tree_parts_add_up_to_their_parent(seeded: seed.Seeded, operator: Client
         branches = operator.get(reverse("tree-part"), {"path": path}).context["branches"]
         sums.append(branches)
     assert sum(branch.numbers.installed for branch in sums[0]) == 56
-    for above, below in zip(sums, sums[1:], strict=False):
+    for above, below in itertools.pairwise(sums):
         parent = next(branch for branch in above if str(branch.path).split("/")[-1] in str(below[0].path))
         for name in ("installed", "busy", "idle", "unknown"):
             assert sum(getattr(branch.numbers, name) for branch in below) == getattr(parent.numbers, name)
