@@ -6,7 +6,10 @@ samples that hold in the bucket. `held_s` is for how long any sample held; hourl
 Busy and idle seconds are exact: a lower source counts only in seconds that no higher one covers with activity.
 """
 
-from inventory.models.samples import COUNTERS, GAUGES
+from collections.abc import Collection
+
+from inventory.models.samples import COUNTERS, GAUGES, OTHERS
+from inventory.observations import VALUE_FIELDS
 from inventory.rules.activity import DEFAULT_THRESHOLD, HOLD_INTERVALS, MAX_INTERVAL, SOURCES
 
 LOOK_BACK = HOLD_INTERVALS * MAX_INTERVAL
@@ -14,13 +17,17 @@ LOOK_BACK = HOLD_INTERVALS * MAX_INTERVAL
 
 _STATS = ("min", "mean", "max")
 _PARTS = ("first", "last", "growth")
-_FIELDS = (
-    *(f"{field}_{part}" for field in COUNTERS for part in _PARTS),
-    "throttle_reasons",
-    "xid",
-    *(f"{field}_{part}" for field in GAUGES for part in _STATS),
-)
-_FIGURES = (*_FIELDS, "busy_s", "idle_s", "unknown_s", "held_s", "samples", "threshold")
+_SECONDS = ("busy_s", "idle_s", "unknown_s", "held_s", "samples", "threshold")
+
+
+def _columns(fields: Collection[str]) -> list[str]:
+    """The rollup columns of some fields."""
+    return [
+        *(f"{field}_{part}" for field in COUNTERS if field in fields for part in _PARTS),
+        *(field for field in OTHERS if field in fields),
+        *(f"{field}_{part}" for field in GAUGES if field in fields for part in _STATS),
+    ]
+
 
 THRESHOLDS = f"""
     SELECT unit.series, coalesce(
@@ -36,7 +43,7 @@ THRESHOLDS = f"""
         FROM inventory_slice slice JOIN inventory_card card ON card.id = slice.card_id
         LEFT JOIN inventory_node node ON node.id = card.node_id
     ) AS unit
-"""
+"""  # noqa: S608 - a constant of ours
 """Every series with its busy threshold, the most specific row first (see rules/activity.py: threshold_for)."""
 
 
@@ -56,24 +63,43 @@ def _counter(field: str) -> str:
     )
 
 
-def _raw_columns(prefix: str) -> str:
-    names = ("series", "source", "ts", '"interval"', *GAUGES, *COUNTERS, "throttle_reasons", "xid")
+def _raw_columns(prefix: str, fields: Collection[str]) -> str:
+    names = ["series", "source", "ts", '"interval"', *sorted({*fields, "sm_activity", "utilization"})]
     return ", ".join(f"{prefix}.{name}" for name in names)
 
 
-def _upsert(table: str) -> str:
-    sets = ", ".join(f"{name} = excluded.{name}" for name in _FIGURES)
-    old = ", ".join(f"{table}.{name}" for name in _FIGURES)
-    new = ", ".join(f"excluded.{name}" for name in _FIGURES)
+def _upsert(table: str, figures: list[str]) -> str:
+    sets = ", ".join(f"{name} = excluded.{name}" for name in figures)
+    old = ", ".join(f"{table}.{name}" for name in figures)
+    new = ", ".join(f"excluded.{name}" for name in figures)
     return f"ON CONFLICT (series, bucket) DO UPDATE SET {sets} WHERE ({old}) IS DISTINCT FROM ({new})"
 
 
-def five_minutes() -> str:
+_SEEN = ", ".join(f"CASE WHEN bool_or({name} IS NOT NULL) THEN '{name}' END" for name in VALUE_FIELDS)
+
+FIELDS_SEEN = f"""
+    SELECT array_remove(ARRAY[{_SEEN}], NULL)
+    FROM inventory_sample WHERE ts >= %(since)s AND ts < %(end)s
+      AND (%(series)s::int4[] IS NULL OR series = ANY(%(series)s::int4[]))
+"""  # noqa: S608 - column names are constants of ours
+"""The fields that any sample has that matters for a span. What nobody has is not rolled up: half the work."""
+
+
+def five_minutes(fields: Collection[str]) -> str:
     """Rolls up %(start)s..%(end)s, both on 5-minute bounds, for the series in %(series)s (NULL: all)."""
-    before = ", ".join(f"lag({field}) OVER track AS {field}_before" for field in COUNTERS)
+    counters, gauges = ([name for name in kind if name in fields] for kind in (COUNTERS, GAUGES))
+    columns = _columns(fields)
+    figures = [*columns, *_SECONDS]
+    before = "".join(f", lag({field}) OVER track AS {field}_before" for field in counters)
+    others = {
+        "throttle_reasons": "bit_or(throttle_reasons) AS throttle_reasons",
+        "xid": "coalesce(max(xid) FILTER (WHERE closes), max(xid)) AS xid",
+    }
+    aggregates = [others[name] for name in OTHERS if name in fields]
+    aggregates += [*map(_counter, counters), *map(_gauge, gauges)]
     sources = ", ".join(f"({code}::int2)" for code in range(1, len(SOURCES) + 1))
-    merged = ", ".join(
-        f"coalesce({', '.join(f'by_{source}.{name}' for source in SOURCES)}) AS {name}" for name in _FIELDS
+    merged = "".join(
+        f", coalesce({', '.join(f'by_{source}.{name}' for source in SOURCES)}) AS {name}" for name in columns
     )
     joins = "\n".join(
         f"LEFT JOIN figures AS by_{source} ON by_{source}.source = {code}"
@@ -81,15 +107,15 @@ def five_minutes() -> str:
         for code, source in enumerate(SOURCES, start=1)
     )
     return f"""
-    INSERT INTO inventory_rollup_5m (series, bucket, {", ".join(_FIGURES)})
+    INSERT INTO inventory_rollup_5m (series, bucket, {", ".join(figures)})
     WITH due AS MATERIALIZED (
         SELECT * FROM ({THRESHOLDS}) AS every WHERE %(series)s::int4[] IS NULL OR series = ANY(%(series)s::int4[])
     ), seen AS (
-        SELECT {_raw_columns("sample")} FROM inventory_sample AS sample
+        SELECT {_raw_columns("sample", fields)} FROM inventory_sample AS sample
         WHERE ts >= %(start)s AND ts < %(end)s
           AND (%(series)s::int4[] IS NULL OR series = ANY(%(series)s::int4[]))
         UNION ALL
-        SELECT {_raw_columns("earlier")}
+        SELECT {_raw_columns("earlier", fields)}
         FROM due CROSS JOIN (VALUES {sources}) AS origin(source) CROSS JOIN LATERAL (
             SELECT * FROM inventory_sample AS sample
             WHERE sample.series = due.series AND sample.source = origin.source
@@ -99,7 +125,7 @@ def five_minutes() -> str:
     ), tracked AS (
         SELECT seen.*, coalesce(sm_activity, utilization) AS activity,
                lead(ts) OVER track AS next_ts, lag(ts) OVER track AS previous_ts,
-               lag("interval") OVER track AS previous_interval, {before}
+               lag("interval") OVER track AS previous_interval{before}
         FROM seen WINDOW track AS (PARTITION BY series, source ORDER BY ts)
     ), held AS MATERIALIZED (
         SELECT tracked.*, due.threshold,
@@ -139,11 +165,8 @@ def five_minutes() -> str:
         SELECT series, source, bucket, max(threshold) AS threshold,
                coalesce(sum(secs - covered) FILTER (WHERE activity >= threshold), 0) AS busy,
                coalesce(sum(secs - covered) FILTER (WHERE activity < threshold), 0) AS idle,
-               sum(secs) AS held_s, count(*) FILTER (WHERE ts >= bucket) AS samples,
-               bit_or(throttle_reasons) AS throttle_reasons,
-               coalesce(max(xid) FILTER (WHERE closes), max(xid)) AS xid,
-               {", ".join(map(_counter, COUNTERS))},
-               {", ".join(map(_gauge, GAUGES))}
+               sum(secs) AS held_s, count(*) FILTER (WHERE ts >= bucket) AS samples
+               {"".join(f", {aggregate}" for aggregate in aggregates)}
         FROM weighed GROUP BY series, source, bucket
     ), total AS (
         SELECT series, bucket, sum(busy) AS busy_s, sum(idle) AS idle_s,
@@ -151,11 +174,11 @@ def five_minutes() -> str:
                max(held_s) AS held_s, sum(samples) AS samples, max(threshold) AS threshold
         FROM figures GROUP BY series, bucket
     ), merged AS (
-        SELECT total.*, {merged} FROM total
+        SELECT total.*{merged} FROM total
         {joins}
     )
-    SELECT series, bucket, {", ".join(_FIGURES)} FROM merged ORDER BY bucket, series
-    {_upsert("inventory_rollup_5m")}
+    SELECT series, bucket, {", ".join(figures)} FROM merged ORDER BY bucket, series
+    {_upsert("inventory_rollup_5m", figures)}
     """  # noqa: S608 - column names are constants of ours
 
 
@@ -173,8 +196,9 @@ def hours() -> str:
         f" sum({name}_growth) AS {name}_growth"
         for name in COUNTERS
     )
+    figures = [*_columns(VALUE_FIELDS), *_SECONDS]
     return f"""
-    INSERT INTO inventory_rollup_1h (series, bucket, {", ".join(_FIGURES)})
+    INSERT INTO inventory_rollup_1h (series, bucket, {", ".join(figures)})
     WITH totals AS (
         SELECT series, date_bin('1 hour', bucket, 'epoch') AS hour, {gauges}, {counters},
                bit_or(throttle_reasons) AS throttle_reasons,
@@ -187,6 +211,6 @@ def hours() -> str:
           AND (%(series)s::int4[] IS NULL OR series = ANY(%(series)s::int4[]))
         GROUP BY series, hour
     )
-    SELECT series, hour, {", ".join(_FIGURES)} FROM totals ORDER BY hour, series
-    {_upsert("inventory_rollup_1h")}
+    SELECT series, hour, {", ".join(figures)} FROM totals ORDER BY hour, series
+    {_upsert("inventory_rollup_1h", figures)}
     """  # noqa: S608 - column names are constants of ours

@@ -21,6 +21,8 @@ SETTLE = timedelta(seconds=30)
 
 BUCKET = timedelta(minutes=5)
 HOUR = timedelta(hours=1)
+_STATE = "SELECT claimed, done FROM inventory_rollup_state"
+_STATE_LOCKED = f"{_STATE} FOR NO KEY UPDATE"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -73,7 +75,7 @@ def roll_up_span(*, start: datetime, end: datetime, series: list[int] | None = N
 
 
 def _claim(target: datetime) -> None:
-    """Announce `target` to writers. Waits for those that are storing right now, at most 2 s; else the next run claims."""
+    """Announce `target` to writers. Waits for those that are storing now, at most 2 s; else the next run claims."""
     if _state()[0] >= target:
         return
     try:
@@ -87,7 +89,7 @@ def _claim(target: datetime) -> None:
 
 def _state(*, lock: bool = False) -> tuple[datetime, datetime]:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT claimed, done FROM inventory_rollup_state {'FOR NO KEY UPDATE' if lock else ''}")
+        cursor.execute(_STATE_LOCKED if lock else _STATE)
         claimed, done = cursor.fetchone()
         return claimed, done
 
@@ -137,7 +139,10 @@ def _mend_hour() -> int | None:
 def _five_minutes(start: datetime, end: datetime, series: list[int] | None) -> int:
     add_rollup_month(day=start.astimezone(UTC).date())
     add_rollup_month(day=(end - BUCKET).astimezone(UTC).date())
-    return _make(rollup_sql.five_minutes(), start, end, series)
+    with connection.cursor() as cursor:
+        cursor.execute(rollup_sql.FIELDS_SEEN, _parameters(start, end, series))
+        (seen,) = cursor.fetchone()
+    return _make(rollup_sql.five_minutes(frozenset(seen)), start, end, series)
 
 
 def _hours(start: datetime, end: datetime, series: list[int] | None) -> int:
@@ -146,11 +151,15 @@ def _hours(start: datetime, end: datetime, series: list[int] | None) -> int:
     return _make(rollup_sql.hours(), start, end, series)
 
 
+def _parameters(start: datetime, end: datetime, series: list[int] | None) -> dict[str, Any]:
+    look_back = timedelta(seconds=rollup_sql.LOOK_BACK)
+    return {"start": start, "end": end, "series": series, "since": start - look_back}
+
+
 def _make(sql: str, start: datetime, end: datetime, series: list[int] | None) -> int:
-    parameters: dict[str, Any] = {"start": start, "end": end, "series": series}
     with connection.cursor() as cursor:
         # A whole fleet's hour is sorted once; with the default of 4 MB that goes to disk in many runs.
         # The planner can't know the size of what the query builds up itself and would loop over it.
         cursor.execute("SET LOCAL work_mem = '192MB'; SET LOCAL enable_nestloop = off")
-        cursor.execute(sql, parameters)
+        cursor.execute(sql, _parameters(start, end, series))
         return int(cursor.rowcount)

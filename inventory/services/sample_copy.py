@@ -109,7 +109,7 @@ def encode(rows: Rows, *, staged: bool = False) -> tuple[tuple[str, ...], bytes]
     """The value columns that any row has, and the rows in COPY's binary format. NaN counts as absent."""
     matrix = np.array(rows.values, dtype=np.float64).reshape(len(rows), _WIDTH)
     gone = np.isnan(matrix)
-    columns = tuple(name for name, empty in zip(VALUE_FIELDS, gone.all(axis=0).tolist(), strict=True) if not empty)
+    columns = tuple(VALUE_FIELDS[place] for place in np.flatnonzero(~np.all(gone, axis=0)))
     patterns = gone @ _BITS
     keys: dict[str, NDArray[Any]] = {
         "series": np.array(rows.series, dtype=np.int32),
