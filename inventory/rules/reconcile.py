@@ -14,7 +14,6 @@ from inventory.rules.changes import (
     PRECEDENCE,
     Appear,
     Change,
-    CloseSlice,
     Conflict,
     ConflictEnd,
     Fail,
@@ -24,7 +23,6 @@ from inventory.rules.changes import (
     Look,
     Move,
     ObservedCard,
-    OpenSlice,
     Place,
     Plan,
     Recover,
@@ -36,6 +34,7 @@ from inventory.rules.changes import (
 )
 from inventory.rules.identity import CardIdentity, serial_key, shared_serials, uuid_key
 from inventory.rules.matching import Matches, match
+from inventory.rules.placing import place_after, slice_changes
 
 
 def reconcile(look: Look, known: Sequence[KnownCard]) -> Plan:
@@ -107,7 +106,7 @@ class _Reconciler:
         changes = self._one_card_an_address()
         appeared = {change.index for change in changes if isinstance(change, Appear)}
         changes += [Supersede(card.id) for index, card in self.matches.superseded.items() if index in appeared]
-        changes += self._slices()
+        changes += slice_changes(self.look, self.matches.pairs, self.seen, self.places)
         return Plan(seen=self.seen, changes=tuple(changes), unmatched=tuple(self.matches.unmatched))
 
     # -- one card -----------------------------------------------------------------------------------------------------
@@ -183,40 +182,12 @@ class _Reconciler:
 
     def _stays(self, index: int, observed: ObservedCard, card: KnownCard) -> None:
         before = Place(self.look.node, card.identity.slot, card.identity.pci_address)
-        after, moved = self._place_after(observed, card, before)
+        after, moved = place_after(self.look, observed, card)
         self.places[card.id] = after
         if moved:
             self.changes.append(Move(card.id, index, before, after))
         elif after != before:
             self.changes.append(Relocate(card.id, after))
-
-    def _place_after(self, observed: ObservedCard, card: KnownCard, before: Place) -> tuple[Place, bool]:
-        """Where a card that stays on its node is now, and whether it changed its place."""
-        said = observed.identity
-        mine = next((seen for seen in card.sightings if seen.collector == self.look.collector), None)
-        if mine is not None and mine.node != self.look.node:
-            mine = None
-        rank = PRECEDENCE[self.look.source]
-        others = [seen for seen in card.sightings if seen.node == self.look.node and seen is not mine]
-        place, moved = before, False
-        if any(seen.at > self.look.at for seen in card.sightings if seen.node == self.look.node):
-            return Place(before.node, before.slot or said.slot, before.pci_address or said.pci_address), False
-        if said.slot and said.slot != before.slot:
-            senior = [seen for seen in others if seen.slot and PRECEDENCE[seen.source] < rank]
-            same_rank = [seen for seen in others if seen.slot and PRECEDENCE[seen.source] == rank]
-            changed = mine is not None and bool(mine.slot) and mine.slot != said.slot
-            if not before.slot or (not senior and (not same_rank or changed)):
-                place, moved = replace(place, slot=said.slot), changed and bool(before.slot)
-            elif changed and not any(self.look.fresh(seen.valid_at) for seen in senior):
-                place, moved = replace(place, slot=said.slot), True
-        if said.pci_address and said.pci_address != before.pci_address:
-            senior = [seen for seen in others if seen.pci_address and PRECEDENCE[seen.source] < rank]
-            if not before.pci_address or not senior:
-                place = replace(place, pci_address=said.pci_address)
-                # Without slots the address is the place; with them, the bus was only renumbered.
-                changed = mine is not None and mine.pci_address not in ("", said.pci_address)
-                moved = moved or (changed and not (said.slot or before.slot))
-        return place, moved
 
     def _arrives(self, index: int, observed: ObservedCard, card: KnownCard) -> None:
         place = _place(self.look, observed)
@@ -385,38 +356,6 @@ class _Reconciler:
 
     def _stands_at(self, card: UUID) -> Place | None:
         return next((known.place() for known in self.here if known.id == card), None)
-
-    def _slices(self) -> list[Change]:
-        changes: list[Change] = []
-        for index, observed in enumerate(self.look.cards):
-            if observed.slices is None or observed.lost or not self.look.in_band or index in self.matches.unmatched:
-                continue
-            known = self.matches.pairs.get(index)
-            if (known.id if known else index) not in self.places or (known and index not in self.seen):
-                continue  # it is not taken to be here
-            if known is not None and self._slices_belong_to_senior(known):
-                continue
-            open_before = {one.uuid: one for one in known.slices} if known else {}
-            first: dict[str, int] = {}
-            for position, one in enumerate(observed.slices):
-                first.setdefault(one.uuid, position)
-            for uuid, position in first.items():
-                one, before = observed.slices[position], open_before.get(uuid)
-                if before is not None and (before.profile, before.instance_id) == (one.profile, one.instance_id):
-                    continue
-                if before is not None and known is not None:
-                    changes.append(CloseSlice(known.id, before.id))
-                changes.append(OpenSlice(index, position))
-            if known is not None:
-                changes += [CloseSlice(known.id, one.id) for uuid, one in open_before.items() if uuid not in first]
-        return changes
-
-    def _slices_belong_to_senior(self, card: KnownCard) -> bool:
-        rank = PRECEDENCE[self.look.source]
-        return any(
-            PRECEDENCE[seen.source] < rank and seen.node == self.look.node and self.look.fresh(seen.valid_at)
-            for seen in card.sightings
-        )
 
 
 def _better_uuid(new: str, old: str) -> bool:

@@ -33,6 +33,7 @@ CONNECT_DEADLINE = 3.0  # s for a TCP connection: a BMC on the management networ
 _LEASE = timedelta(seconds=30)
 _WRITE_EVERY = 1.0  # s between two writes of a search's progress
 _LOCK = 0x5E25A0B3
+_LONGEST_TEXT = 500  # characters that the search's row keeps of the addresses
 
 
 def start_discovery(
@@ -53,24 +54,11 @@ def start_discovery(
 
     Raises InvalidInput for what can't be searched, Conflict while the same search is running.
     """
-    try:
-        named = ranges.expand(addresses)
-    except ValueError as error:
-        raise InvalidInput(str(error), field="addresses") from None
-    total = len(named) * max(len(ports), 1)
-    if total > ranges.MOST_TARGETS:
-        raise InvalidInput(f"{total} addresses and ports; at most {ranges.MOST_TARGETS} in one search")
-    if len(set(ports)) != len(ports) or not all(1 <= port <= 65535 for port in ports):
-        raise InvalidInput("ports are numbers from 1 to 65535, each once", field="ports")
-    if protocol and protocol not in BmcProtocol.values:
-        raise InvalidInput(f"protocol is one of {', '.join(BmcProtocol.values)}, or empty to try each")
+    total = _checked_total(addresses, ports)
+    _check_access(protocol=protocol, tls=tls, tls_authority=tls_authority, interval=interval)
     for place in (cluster, rack):
         if place is not None and place.site_id != site.pk:
             raise InvalidInput(f"{place} is not at site {site}; choose one that is, or none")
-    if tls == TlsPolicy.AUTHORITY and "BEGIN CERTIFICATE" not in tls_authority:
-        raise InvalidInput("give the authority's certificate as PEM text", field="tls_authority")
-    if not 5 <= interval <= 3600:
-        raise InvalidInput("interval is 5 to 3600 seconds", field="interval")
     with transaction.atomic():
         same = Discovery.objects.select_for_update().filter(
             state=DiscoveryState.RUNNING, site=site, addresses=addresses.strip(), ports=list(ports), protocol=protocol
@@ -78,7 +66,7 @@ def start_discovery(
         if same.exists():
             raise Conflict("the same search is running already; wait for its result")
         row = Discovery.objects.create(
-            addresses=addresses.strip()[:500],
+            addresses=addresses.strip(),
             ports=list(ports),
             protocol=protocol,
             credential=credential,
@@ -97,6 +85,33 @@ def start_discovery(
         )
         write_entries(notes=[note], actor=actor)
     return row
+
+
+def _checked_total(addresses: str, ports: Sequence[int]) -> int:
+    """How many targets the search has. Raises InvalidInput."""
+    try:
+        named = ranges.expand(addresses)
+    except ValueError as error:
+        raise InvalidInput(str(error), field="addresses") from None
+    if len(addresses.strip()) > _LONGEST_TEXT:
+        raise InvalidInput(f"at most {_LONGEST_TEXT} characters; use networks and ranges", field="addresses")
+    if len(set(ports)) != len(ports) or not all(1 <= port <= 65535 for port in ports):
+        raise InvalidInput("ports are numbers from 1 to 65535, each once", field="ports")
+    total = len(named) * max(len(ports), 1)
+    if total > ranges.MOST_TARGETS:
+        raise InvalidInput(f"{total} addresses and ports; at most {ranges.MOST_TARGETS} in one search")
+    return total
+
+
+def _check_access(*, protocol: str, tls: str, tls_authority: str, interval: int) -> None:
+    if protocol and protocol not in BmcProtocol.values:
+        raise InvalidInput(f"protocol is one of {', '.join(BmcProtocol.values)}, or empty to try each")
+    if tls not in list(TlsPolicy):
+        raise InvalidInput(f"tls is one of {', '.join(TlsPolicy)}", field="tls")
+    if tls == TlsPolicy.AUTHORITY and "BEGIN CERTIFICATE" not in tls_authority:
+        raise InvalidInput("give the authority's certificate as PEM text", field="tls_authority")
+    if not 5 <= interval <= 3600:
+        raise InvalidInput("interval is 5 to 3600 seconds", field="interval")
 
 
 def run_discoveries(*, seconds: float = CLAIM_SECONDS) -> Tally:
