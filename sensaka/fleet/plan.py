@@ -68,11 +68,6 @@ class NodePlan:
         """The PCI address of each slot, as the NVIDIA driver writes it."""
         return tuple(f"00000000:{bus:02X}:00.0" for bus in PCI_BUSES[self.kind.key])
 
-    @property
-    def bmc_interval(self) -> int:
-        """Seconds between two visits: short where the BMC is what keeps the cards' values fresh."""
-        return 10 if self.door in (Door.NONE, Door.EXPORTER) or self.os_down else 30
-
 
 @dataclass(frozen=True, slots=True)
 class RackPlan:

@@ -19,7 +19,7 @@ from sensaka.fleet.product import Product, Refused, Row
 log = logging.getLogger("sensaka.fleet")
 
 CREDENTIAL = "Simulated BMCs"
-BMC_INTERVAL = 30  # s, of a BMC whose node is also read in band
+INTERVAL = 10  # s; a source that stops is seen to be stale after three of them
 DISCOVERY_TRIES = 6
 _LOOK_EVERY = 2.0  # s
 _DISCOVERY_PATIENCE = 120.0  # s
@@ -189,7 +189,7 @@ class Registration:
                     "site": self._places.sites[node.site.name],
                     "cluster": self._places.clusters[node.cluster],
                     "rack": self._places.racks[node.rack],
-                    "interval": 10,
+                    "interval": INTERVAL,
                 },
             )
         log.info("%d exporter pages", len(nodes))
@@ -210,7 +210,6 @@ class Registration:
             for node in missing:
                 groups[node.cluster, node.protocol].append(node)
             await asyncio.gather(*(self._search(nodes, credential) for nodes in groups.values()))
-        await self._set_intervals()
 
     async def _credential(self) -> str:
         secret = {"username": self._login.username, "password": self._login.password}
@@ -230,7 +229,7 @@ class Registration:
                 "protocol": first.protocol,
                 "credential": credential,
                 "tls": "fingerprint",
-                "interval": BMC_INTERVAL,
+                "interval": INTERVAL,
                 "site": self._places.sites[first.site.name],
                 "cluster": self._places.clusters[first.cluster],
                 "rack": self._places.racks[first.rack] if len({node.rack for node in nodes}) == 1 else None,
@@ -242,14 +241,6 @@ class Registration:
             await asyncio.sleep(_LOOK_EVERY)
             row = await self._product.request("GET", f"discoveries/{started['id']}/")
         log.info("%s of %s BMCs found at %s (%s)", row["found"], len(nodes), row["addresses"], first.protocol)
-
-    async def _set_intervals(self) -> None:
-        """Visit a BMC more often where it is what keeps the values of its node's cards fresh."""
-        wanted = {node.address: node.bmc_interval for node in self._plan.nodes}
-        for row in await self._product.all("bmcs"):
-            interval = wanted.get(row["address"])
-            if interval is not None and row["interval"] != interval:
-                await self._product.change("bmcs", row["id"], {"interval": interval})
 
     # nodes
 

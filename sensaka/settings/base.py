@@ -1,5 +1,6 @@
 """Settings that hold everywhere. dev, test and production differ only in what they must."""
 
+import warnings
 from datetime import timedelta
 from pathlib import Path
 
@@ -113,6 +114,8 @@ STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 ASSETS_DIR = VAR_DIR / "assets"
 STATICFILES_DIRS = [BASE_DIR / "static", ("vendor", ASSETS_DIR)]
+# WhiteNoise streams small local files from a thread; Django's advice to iterate asynchronously gains nothing there.
+warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ["map", "png", "webp", "woff", "woff2", "gz", "br", "zip"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -188,7 +191,7 @@ LOGGING = {
     "formatters": {"line": {"format": "{levelname:<7} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL", "INFO").upper()},
-    "loggers": {"httpx": {"level": "WARNING"}, "httpcore": {"level": "WARNING"}},
+    "loggers": {name: {"level": "WARNING"} for name in ("axes", "httpx", "httpcore")},
 }
 
 
