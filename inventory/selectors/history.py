@@ -5,6 +5,7 @@ reaches up to now. A bucket in which nothing held is None and its seconds are un
 now only.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -218,9 +219,11 @@ def _from_raw(series: int, first: int, last: int, step: int, fields: list[str]) 
     readings, values = _raw(series, first - HOLD_INTERVALS * MAX_INTERVAL, last, fields)
     parts = {start: _Part(start) for start in range(first // step * step, last, step)}
     pieces = counted(readings)
+    starts, ends = [piece.start for piece in pieces], [piece.end for piece in pieces]
     threshold = _threshold(series)
     for part in parts.values():
-        inside = [piece for piece in pieces if piece.start < part.start + step and piece.end > part.start]
+        # pieces are disjoint and in order, so those that meet the bucket lie side by side
+        inside = pieces[bisect_right(ends, part.start) : bisect_left(starts, part.start + step)]
         low, high = max(part.start, first), min(part.start + step, last)
         seconds = sum_pieces(inside, start=low, end=high, threshold=threshold)
         part.busy, part.idle = seconds.busy, seconds.idle
