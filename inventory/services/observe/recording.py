@@ -118,7 +118,8 @@ def _record(visit: Visit, nodes: set[UUID], also: Callable[[Recording], None]) -
     if not plan.stale:
         write_facts(applied=applied, readings=visit.cards, source=visit.source, snapshot=snapshot, refresh=refresh)
         if refresh:
-            Agent.objects.filter(pk=visit.collector).update(reported_at=visit.at)
+            if visit.source == "agent":
+                Agent.objects.filter(pk=visit.collector).update(reported_at=visit.at)
             _renew_sightings(recording, seen_cards=[card.identity for card in seen])
         also(recording)
     write_entries(notes=applied.notes)

@@ -49,10 +49,11 @@ class Snapshot:
 
     def last_at(self, collector: UUID, node: UUID) -> datetime | None:
         """The time of this collector's newest reading of the node that is on record."""
-        return max(
-            (row.seen_at for rows in self.sightings.values() for row in rows if _is_of(row, collector, node)),
-            default=None,
-        )
+        moments = [row.seen_at for rows in self.sightings.values() for row in rows if _is_of(row, collector, node)]
+        agent = self.agents.get(collector)
+        if agent is not None and agent.reported_at is not None:
+            moments.append(agent.reported_at)  # a report without cards leaves no sighting
+        return max(moments, default=None)
 
     def senior_at(self, node: Node, source: str) -> datetime | None:
         """The time of the last reading of the node by a source that is trusted more."""

@@ -71,6 +71,16 @@ def test_a_late_report_changes_nothing_but_history() -> None:
     assert Card.objects.get(uuid=uuid(3)).state == "missing"
 
 
+def test_a_late_report_does_not_undo_an_empty_one() -> None:
+    """I5: after a report without cards an older one brings nobody back."""
+    n01 = Machine("n01")
+    Agent.objects.create(id=n01.collector, node=n01.node, token_digest="d")
+    n01.sees(0)
+    n01.sees(60)
+    assert n01.sees(30, card(1)).stale
+    assert Card.objects.get(uuid=uuid(1)).state == "missing"
+
+
 def test_a_clock_ahead_does_not_win_for_ever() -> None:
     n01, n02 = Machine("n01"), Machine("n02")
     ahead = (timezone.now() + timedelta(hours=3) - at(0)).total_seconds()
