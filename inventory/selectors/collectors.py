@@ -38,7 +38,10 @@ def sources(*, now: datetime | None = None) -> list[Source]:
     found = [
         *(Source(row, "agent", _condition(row, now)) for row in Agent.objects.select_related("node__site")),
         *(Source(row, "exporter", _condition(row, now)) for row in Exporter.objects.select_related("node", "site")),
-        *(Source(row, "bmc", _condition(row, now)) for row in Bmc.objects.select_related("node", "site").defer(*_HEAVY)),
+        *(
+            Source(row, "bmc", _condition(row, now))
+            for row in Bmc.objects.select_related("node", "site").defer(*_HEAVY)
+        ),
     ]
     return sorted(found, key=lambda one: (ORDER.index(one.condition), one.kind, str(one.collector)))
 

@@ -2,15 +2,17 @@
 
 Client to server: {"subscribe": ["fleet", "node:<id>"]}, which replaces what was subscribed before.
 Server to client: {"topic", "at", "full", "values": {key: cell}, "gone": [key]}; the first message
-for a topic is full, later ones carry changed cells only. An empty one is the heartbeat. A topic is
-sent at most once a second; every 10 s it is read again even if nobody announced a change.
+for a topic is full, later ones carry changed cells only. An empty one, after 10 s without change, is
+the heartbeat. A topic is read at most once a second; every 10 s even if nobody announced a change.
+Snapshots may be up to SETTLE old (two caches stand behind them), so a topic is read again until one
+that was surely made after the change has been seen.
 """
 
 import asyncio
 import json
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +26,7 @@ from sensaka.live.topics import Change, Topic, affected, parse
 
 logger = logging.getLogger(__name__)
 GAP = 1.0  # seconds between two messages of a topic
+SETTLE = 1.6  # seconds: what the caches of snapshots and of current samples add up to, and a little
 REREAD = 10.0  # seconds after which a topic is read again without a nudge
 _MOST_TOPICS = 20
 _LONGEST_MESSAGE = 32_768
@@ -37,8 +40,9 @@ class Followed:
 
     sent: dict[str, Any] | None = None
     read_at: float = float("-inf")
+    sent_at: float = float("-inf")
+    nudged_at: float = float("-inf")
     dirty: bool = True
-    errors: int = field(default=0)
 
     def due(self, now: float) -> float:
         """When this topic is to be read next, on the monotonic clock."""
@@ -117,6 +121,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         """A writer announced a change."""
         for topic in affected(self.followed, event["change"]):
             self.followed[topic].dirty = True
+            self.followed[topic].nudged_at = time.monotonic()
         self._wake.set()
 
     async def _send_forever(self, user_id: UUID) -> None:
@@ -148,11 +153,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
             return True
 
     async def _send_topic(self, topic: Topic, state: Followed) -> None:
-        state.read_at, state.dirty = time.monotonic(), False
+        state.read_at = time.monotonic()
+        state.dirty = state.read_at < state.nudged_at + SETTLE
         try:
             values = await _read(topic)
         except Exception as error:  # the database is away: say so, keep the line, try again
-            state.errors += 1
             logger.warning("live %s: %s", topic, error)
             await self.send(
                 json.dumps({"topic": str(topic), "trouble": "the server can't read its data at the moment"})
@@ -166,4 +171,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
             message["values"] = {key: cell for key, cell in values.items() if before.get(key) != cell}
             message["gone"] = [key for key in before if key not in values]
         state.sent = values
+        changed = before is None or message["values"] or message["gone"]
+        if not changed and state.read_at - state.sent_at < REREAD:
+            return
+        state.sent_at = state.read_at
         await self.send(json.dumps(message, separators=(",", ":")))

@@ -1,6 +1,6 @@
 """The whole fleet as one list of cards with their present values: what every page starts from.
 
-A handful of queries for any number of cards, kept for a second and shared by all readers of this process.
+A handful of queries for any number of cards, kept for half a second and shared by all readers of this process.
 """
 
 import threading
@@ -18,11 +18,11 @@ from inventory.selectors import cards
 from inventory.selectors.samples import CurrentSample, current_samples
 
 T = TypeVar("T")
-KEEP = 1.0  # seconds
+KEEP = 0.5  # seconds; current samples are kept for one more behind it
 
 
 class Shared(Generic[T]):
-    """A value that is made at most once a `keep` seconds in this process, by whoever asks first."""
+    """A value that is made at most once in `keep` seconds in this process, by whoever asks first."""
 
     def __init__(self, make: Callable[[], T], keep: float = KEEP) -> None:
         self._make, self._keep = make, keep
@@ -236,7 +236,7 @@ _shared: Shared[Fleet] = Shared(_make)
 
 
 def fleet() -> Fleet:
-    """All cards, not older than a second."""
+    """All cards, not older than KEEP (plus a second for the samples)."""
     return _shared.get()
 
 

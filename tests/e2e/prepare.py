@@ -31,6 +31,7 @@ def main() -> None:
                 "site": str(made.sites["Central"].pk),
                 "fed_node": str(node.pk),
                 "fed_cards": [str(card.pk) for card in own],
+                "fed_uuids": [card.uuid for card in own],
                 "token": token,
                 "bmc": str(made.bmcs["r01-gpu01"].pk),
             }

@@ -1,4 +1,4 @@
-"""What people do: sign in, drill down, watch it live, add a source, find a card; and what breaks on the way (I1, U5, U6, X3)."""
+"""What people do: sign in, drill down, watch it live, add a source, find a card; and a killed server (I1, U5, U6, X3)."""
 
 import json
 import re
@@ -27,8 +27,15 @@ def post_samples(stack: Stack, load: float, at: datetime | None = None) -> None:
     """One post of the agent, through its own door."""
     moment = (at or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     samples = [
-        {"card": card, "sampled_at": moment, "utilization": load, "sm_activity": load, "temperature": 66.0, "power": 333.0}
-        for card in stack.ids["fed_cards"]
+        {
+            "card": card,
+            "sampled_at": moment,
+            "utilization": load,
+            "sm_activity": load,
+            "temperature": 66.0,
+            "power": 333.0,
+        }
+        for card in stack.ids["fed_uuids"]
     ]
     request = urllib.request.Request(
         f"{stack.address}/api/v1/telemetry/",

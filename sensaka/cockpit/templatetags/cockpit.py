@@ -80,7 +80,9 @@ def when(at: datetime | None, exact: bool = False) -> SafeString:
 @register.simple_tag
 def node_tag(state: str) -> SafeString:
     """A node's state as a mark and a word."""
-    return format_html('<span class="state-mark" data-kind="{}">{}</span>', NODE_TAGS.get(state, "free"), state_words(state))
+    return format_html(
+        '<span class="state-mark" data-kind="{}">{}</span>', NODE_TAGS.get(state, "free"), state_words(state)
+    )
 
 
 @register.simple_tag(takes_context=True)

@@ -121,10 +121,23 @@ def build(*, nodes_a_rack: int = 2, now: datetime | None = None) -> Seeded:
             for number in range(1, nodes_a_rack + 1):
                 name = f"{rack_name.lower()}-gpu{number:02d}"
                 node = Node.objects.create(
-                    site=site, cluster=cluster, rack=rack, rack_position=number * 8, name=name, state="active",
-                    system_serial=f"SN-{name}", manufacturer="Example", product="GPU server", driver_version="580.95.05",
-                    runtime_version="13.0", power_state="on", power=3200.0, inlet_temperature=23.5, read_at=now, simulated=True,
-                )  # fmt: skip
+                    site=site,
+                    cluster=cluster,
+                    rack=rack,
+                    rack_position=number * 8,
+                    name=name,
+                    state="active",
+                    system_serial=f"SN-{name}",
+                    manufacturer="Example",
+                    product="GPU server",
+                    driver_version="580.95.05",
+                    runtime_version="13.0",
+                    power_state="on",
+                    power=3200.0,
+                    inlet_temperature=23.5,
+                    read_at=now,
+                    simulated=True,
+                )
                 made.nodes[name] = node
                 _sources(made, node, site, rack, cluster, credential, now)
                 model = a100 if kind == "edge" else h100
@@ -138,11 +151,24 @@ def build(*, nodes_a_rack: int = 2, now: datetime | None = None) -> Seeded:
 
 def _card(made: Seeded, node: Node, model: CardModel, slot: int, now: datetime) -> Card:
     card = Card.objects.create(
-        node=node, model=model, vendor="NVIDIA", model_name=model.name, uuid=f"GPU-{uuid4()}", serial=f"16{node.name}{slot:02d}",
-        pci_address=f"00000000:{slot:02x}:00.0", pci_id="10de:2330", slot=f"SXM{slot}", memory_total=80 * GIB,
-        mig_enabled=False, nvlink_active=18, pcie_generation=5, pcie_width=16, first_seen_at=now - timedelta(days=40),
-        state_since=now - timedelta(days=40), simulated=True,
-    )  # fmt: skip
+        node=node,
+        model=model,
+        vendor="NVIDIA",
+        model_name=model.name,
+        uuid=f"GPU-{uuid4()}",
+        serial=f"16{node.name}{slot:02d}",
+        pci_address=f"00000000:{slot:02x}:00.0",
+        pci_id="10de:2330",
+        slot=f"SXM{slot}",
+        memory_total=80 * GIB,
+        mig_enabled=False,
+        nvlink_active=18,
+        pcie_generation=5,
+        pcie_width=16,
+        first_seen_at=now - timedelta(days=40),
+        state_since=now - timedelta(days=40),
+        simulated=True,
+    )
     card.refresh_from_db()
     made.cards.append(card)
     Placement.objects.create(
@@ -181,15 +207,37 @@ def _sources(
 ) -> None:
     index = len(made.nodes)
     made.bmcs[node.name] = Bmc.objects.create(
-        node=node, site=site, cluster=cluster, rack=rack, address=f"10.0.0.{index}", protocol="redfish", credential=credential,
-        vendor="Example", product="BMC 5", firmware="1.2.3", attempted_at=now, succeeded_at=now, elapsed=0.84, requests=23,
-        cards_seen=8, interval=3600, due_at=now + timedelta(seconds=30), simulated=True,
+        node=node,
+        site=site,
+        cluster=cluster,
+        rack=rack,
+        address=f"10.0.0.{index}",
+        protocol="redfish",
+        credential=credential,
+        vendor="Example",
+        product="BMC 5",
+        firmware="1.2.3",
+        attempted_at=now,
+        succeeded_at=now,
+        elapsed=0.84,
+        requests=23,
+        cards_seen=8,
+        interval=3600,
+        due_at=now + timedelta(seconds=30),
+        simulated=True,
         sensors=[{"name": "Inlet Temp", "kind": "temperature", "unit": "Cel", "value": 23.5, "upper_critical": 45.0}],
-    )  # fmt: skip
+    )
     made.agents[node.name] = Agent.objects.create(
-        node=node, token_digest=uuid4().hex, version="0.1.0", attempted_at=now, succeeded_at=now, cards_seen=8, spooled=0,
-        interval=3600, simulated=True,
-    )  # fmt: skip
+        node=node,
+        token_digest=uuid4().hex,
+        version="0.1.0",
+        attempted_at=now,
+        succeeded_at=now,
+        cards_seen=8,
+        spooled=0,
+        interval=3600,
+        simulated=True,
+    )
     FirmwareComponent.objects.create(node=node, component="BIOS", version="2.14.1", source="bmc", read_at=now)
     JournalEntry.objects.create(
         at=now - timedelta(days=40),
@@ -206,22 +254,34 @@ def _special(made: Seeded, now: datetime, samples: list[Sample]) -> None:
     Card.objects.filter(pk=failed.pk).update(state="failed", state_since=now - timedelta(hours=2))
     Card.objects.filter(pk=missing.pk).update(state="missing", state_since=now - timedelta(hours=3))
     JournalEntry.objects.create(
-        at=now - timedelta(hours=2), kind=JournalKind.CARD_FAILED, node=failed.node, card=failed, source="agent",
+        at=now - timedelta(hours=2),
+        kind=JournalKind.CARD_FAILED,
+        node=failed.node,
+        card=failed,
+        source="agent",
         text=f"Card {failed.slot} on {failed.node} stopped answering: lost from the bus.",
-    )  # fmt: skip
+    )
     JournalEntry.objects.create(
-        at=now - timedelta(minutes=35), kind=JournalKind.CARD_MOVED, node=made.cards[0].node, card=made.cards[0], source="agent",
+        at=now - timedelta(minutes=35),
+        kind=JournalKind.CARD_MOVED,
+        node=made.cards[0].node,
+        card=made.cards[0],
+        source="agent",
         text=f"Card {made.cards[0].uuid} moved from SXM4 to SXM1.",
-    )  # fmt: skip
+    )
     divided = made.cards[-1]
     Card.objects.filter(pk=divided.pk).update(mig_enabled=True)
     for number, (profile, grant, load) in enumerate(
         (("3g.40gb", 40, 80.0), ("2g.20gb", 20, 5.5), ("1g.10gb", 10, None))
     ):
         piece = Slice.objects.create(
-            card=divided, uuid=f"MIG-{uuid4()}", profile=profile, instance_id=str(number + 1), memory_total=grant * GIB,
+            card=divided,
+            uuid=f"MIG-{uuid4()}",
+            profile=profile,
+            instance_id=str(number + 1),
+            memory_total=grant * GIB,
             opened_at=now - timedelta(days=2),
-        )  # fmt: skip
+        )
         piece.refresh_from_db()
         made.slices.append(piece)
         if load is not None:
@@ -229,9 +289,16 @@ def _special(made: Seeded, now: datetime, samples: list[Sample]) -> None:
             samples.append(Sample(piece.series, now, "agent", 60, reading))
     first = made.cards[0]
     ProcessBinding.objects.create(
-        node=first.node, card=first, pid=4711, name="python3 train.py", user="mira", memory_used=60 * GIB, slurm_job_id="90210",
-        first_seen_at=now - timedelta(hours=5), seen_at=now,
-    )  # fmt: skip
+        node=first.node,
+        card=first,
+        pid=4711,
+        name="python3 train.py",
+        user="mira",
+        memory_used=60 * GIB,
+        slurm_job_id="90210",
+        first_seen_at=now - timedelta(hours=5),
+        seen_at=now,
+    )
     bmc = made.bmcs["r01-gpu01"]
     Bmc.objects.filter(pk=bmc.pk).update(
         failing_since=now - timedelta(minutes=12),
@@ -244,10 +311,18 @@ def _special(made: Seeded, now: datetime, samples: list[Sample]) -> None:
         failures=[{"what": "/redfish/v1/Systems/1/Processors/GPU4", "kind": "protocol", "detail": "HTTP 500"}]
     )
     made.exporter = Exporter.objects.create(
-        node=made.nodes["e01-gpu01"], site=made.sites["Edge"], url="http://10.9.0.7:9400/metrics", flavour="dcgm", interval=30,
-        attempted_at=now, succeeded_at=now - timedelta(hours=1), failing_since=now - timedelta(hours=1), error_kind="unreachable",
-        error_detail="connection refused", simulated=True,
-    )  # fmt: skip
+        node=made.nodes["e01-gpu01"],
+        site=made.sites["Edge"],
+        url="http://10.9.0.7:9400/metrics",
+        flavour="dcgm",
+        interval=30,
+        attempted_at=now,
+        succeeded_at=now - timedelta(hours=1),
+        failing_since=now - timedelta(hours=1),
+        error_kind="unreachable",
+        error_detail="connection refused",
+        simulated=True,
+    )
 
 
 def one_more(card: Card, load: float, *, at: datetime | None = None) -> None:

@@ -26,10 +26,19 @@ def operator(seeded: seed.Seeded, client: Client) -> Client:
 
 def bmc_form(seeded: seed.Seeded, **changed: Any) -> dict[str, Any]:
     return {
-        "addresses": "10.4.0.0/29", "credential": "new", "new_name": "iDRAC", "new_username": "root", "new_password": "s3cret",
-        "site": str(seeded.sites["Central"].pk), "protocol": "", "ports": "", "tls": "fingerprint", "tls_authority": "",
-        "interval": "30", **changed,
-    }  # fmt: skip
+        "addresses": "10.4.0.0/29",
+        "credential": "new",
+        "new_name": "iDRAC",
+        "new_username": "root",
+        "new_password": "s3cret",
+        "site": str(seeded.sites["Central"].pk),
+        "protocol": "",
+        "ports": "",
+        "tls": "fingerprint",
+        "tls_authority": "",
+        "interval": "30",
+        **changed,
+    }
 
 
 def test_a_search_for_bmcs_starts(seeded: seed.Seeded, operator: Client) -> None:
@@ -170,8 +179,16 @@ def test_a_password_is_written_and_never_shown(seeded: seed.Seeded, operator: Cl
 
 def test_a_model_of_ones_own(seeded: seed.Seeded, operator: Client) -> None:
     """I2."""
-    form = {"slug": "own-1", "vendor": "Own", "name": "Own 1", "memory_gib": "48", "tdp": "300", "name_lines": "Own One\nOwn 1 PCIe",
-            "pci_lines": "10DE:2330", "source": "data sheet"}  # fmt: skip
+    form = {
+        "slug": "own-1",
+        "vendor": "Own",
+        "name": "Own 1",
+        "memory_gib": "48",
+        "tdp": "300",
+        "name_lines": "Own One\nOwn 1 PCIe",
+        "pci_lines": "10DE:2330",
+        "source": "data sheet",
+    }
     assert (
         operator.post(reverse("card-model-add"), {**form, "pci_lines": "nonsense"}).context["form"].errors["pci_lines"]
     )

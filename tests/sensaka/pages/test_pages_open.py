@@ -25,9 +25,25 @@ def seeded(db: None) -> seed.Seeded:
 def addresses(made: seed.Seeded) -> dict[str, str]:
     card, divided, node = made.cards[0], made.cards[-1], made.nodes["a01-gpu01"]
     names = (
-        "overview", "attention-list", "overview-groups", "map", "tree", "tree-part", "nodes", "cards", "journal", "search",
-        "collectors", "places", "credentials", "card-models", "thresholds", "users", "profile", "tokens",
-    )  # fmt: skip
+        "overview",
+        "attention-list",
+        "overview-groups",
+        "map",
+        "tree",
+        "tree-part",
+        "nodes",
+        "cards",
+        "journal",
+        "search",
+        "collectors",
+        "places",
+        "credentials",
+        "card-models",
+        "thresholds",
+        "users",
+        "profile",
+        "tokens",
+    )
     found = {name: reverse(name) for name in names}
     found["map-data"] = f"{reverse('map-data')}?measure=power&layout=1"
     found["search"] += "?q=gpu"
@@ -44,7 +60,16 @@ def addresses(made: seed.Seeded) -> dict[str, str]:
     return found
 
 
-OPERATOR_ONLY = ("enrol", "enrol-bmc", "enrol-exporter", "enrol-agent", "credential-add", "card-model-add", "threshold-add", "user-add")  # fmt: skip
+OPERATOR_ONLY = (
+    "enrol",
+    "enrol-bmc",
+    "enrol-exporter",
+    "enrol-agent",
+    "credential-add",
+    "card-model-add",
+    "threshold-add",
+    "user-add",
+)
 
 
 @pytest.fixture
