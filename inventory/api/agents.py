@@ -46,8 +46,8 @@ class TokenRefused(exceptions.APIException):
     """The enrolment token enrols nobody: never, or no longer."""
 
     def __init__(self, error: SensakaError, status_code: int) -> None:
-        super().__init__(error.message)
-        self.status_code, self.default_code = status_code, error.code
+        super().__init__(error.message, error.code)
+        self.status_code = status_code
 
 
 class NodeAuthentication(BaseAuthentication):
