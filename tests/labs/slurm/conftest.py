@@ -56,6 +56,20 @@ async def cluster(lab: SlurmLab) -> AsyncIterator[SlurmCluster]:
     await driver.close()
 
 
+@pytest_asyncio.fixture
+async def opened() -> AsyncIterator[Callable[..., SlurmCluster]]:
+    """Makes drivers of any kind and closes them at the end."""
+    made: list[SlurmCluster] = []
+
+    def make(**doors: RestDoor | CommandDoor) -> SlurmCluster:
+        made.append(SlurmCluster(**doors))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for driver in made:
+        await driver.close()
+
+
 @pytest_asyncio.fixture(params=["rest and commands", "commands"])
 async def either(lab: SlurmLab, request: pytest.FixtureRequest) -> AsyncIterator[SlurmCluster]:
     """Both ways in turn: what is read must not depend on it."""
@@ -63,6 +77,9 @@ async def either(lab: SlurmLab, request: pytest.FixtureRequest) -> AsyncIterator
     driver = SlurmCluster(rest=rest(lab) if both else None, command=commands(lab))
     yield driver
     await driver.close()
+
+
+Opened = Callable[..., SlurmCluster]
 
 
 async def until(check: Callable[[], Awaitable[bool]], what: str, seconds: float = 30) -> None:

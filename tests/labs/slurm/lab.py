@@ -79,10 +79,6 @@ class SlurmLab:
         for pid in steps:
             _end_tree(pid)
 
-    async def no_steps(self) -> bool:
-        """Whether no job's processes are left."""
-        return not self._steps()
-
     def start_rest(self) -> None:
         address = f"127.0.0.1:{self.ports.rest}"
         self.daemon("slurmrestd", "slurmrestd", "-a", "rest_auth/jwt", address, user="slurm", SLURM_JWT="daemon")

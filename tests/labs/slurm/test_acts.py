@@ -1,13 +1,13 @@
 """Acts on a real Slurm: drains under our mark, submission, steering, accounts."""
 
-from pathlib import Path
+import asyncio
 
 import pytest
 
 from inventory.drivers.clusters.capabilities import AccountSpec, Capability, JobSpec, Outcome, QosSpec
 from inventory.drivers.clusters.readings import ClusterNode, NodeLoad
 from inventory.drivers.clusters.slurm import SlurmCluster
-from tests.labs.slurm.conftest import DEADLINE, job_in, job_now, rest, until
+from tests.labs.slurm.conftest import DEADLINE, Opened, job_in, job_now, rest, until
 from tests.labs.slurm.lab import SlurmLab
 
 pytestmark = [pytest.mark.lab]
@@ -119,14 +119,14 @@ async def test_submission_onto_named_nodes(quiet: SlurmLab, either: SlurmCluster
         return told.exists() and "GREETING" in told.read_text()
 
     await until(written, "the job has told its environment")
-    lines = Path(told).read_text().splitlines()
+    lines = await asyncio.to_thread(lambda: told.read_text().splitlines())
     assert "GREETING=hello, 'you' $HOME" in lines
     assert not [line for line in lines if line.startswith(("SLURM_JWT", "SLURM_TIME_FORMAT", "DATABASE_URL"))]
 
 
-async def test_submission_by_slurmrestd_alone(quiet: SlurmLab) -> None:
+async def test_submission_by_slurmrestd_alone(quiet: SlurmLab, opened: Opened) -> None:
     """P11: without the commands the older slurmrestd starts jobs, but can't be told the nodes."""
-    driver = SlurmCluster(rest=rest(quiet))
+    driver = opened(rest=rest(quiet))
     sent = await driver.submit(spec(quiet, cards=3, card_type="h100", held=True), deadline=DEADLINE)
     assert sent.outcome is Outcome.DONE, sent
     job = await job_now(driver, int(sent.reference))
@@ -134,7 +134,6 @@ async def test_submission_by_slurmrestd_alone(quiet: SlurmLab) -> None:
     named = await driver.submit(spec(quiet, nodes=("h100-001",)), deadline=DEADLINE)
     described = await driver.describe(deadline=DEADLINE)
     drained = await driver.cordon(NODE, owner="c1", reason="x", deadline=DEADLINE)
-    await driver.close()
     assert named.outcome is drained.outcome is Outcome.NOT_SUPPORTED
     assert not described.has(Capability.PLACE)
     assert described.has(Capability.SUBMIT)

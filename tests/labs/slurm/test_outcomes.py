@@ -85,8 +85,8 @@ async def test_requeued_runs_stay_apart(quiet: SlurmLab, either: SlurmCluster) -
     first = await job_in(either, number, "running")
     assert (await either.requeue(number, deadline=DEADLINE)).ok
     await job_in(either, number, "pending")
-    await until(quiet.no_steps, "the first run's processes are gone")  # a second one at once may find no script
-    quiet.run("scontrol", "update", f"jobid={number}", "starttime=now")  # else Slurm waits two minutes
+    # Slurm would wait two minutes; at once is too early, the first run's SIGKILL (KillWait) would meet the second
+    quiet.run("scontrol", "update", f"jobid={number}", "starttime=now+4seconds")
     second = await job_in(either, number, "completed")
     runs = await runs_of(either, number, count=2)
     assert [run.state for run in runs] == [JobState.REQUEUED, JobState.COMPLETED]

@@ -8,19 +8,17 @@ from inventory.drivers.clusters.capabilities import Capability
 from inventory.drivers.clusters.readings import CardKind, NodeLoad
 from inventory.drivers.clusters.slurm import SlurmCluster
 from tests.labs.slurm.configuration import H100, NODES
-from tests.labs.slurm.conftest import DEADLINE, commands, job_in, rest, until
+from tests.labs.slurm.conftest import DEADLINE, Opened, commands, job_in, rest, until
 from tests.labs.slurm.lab import SlurmLab
 
 pytestmark = [pytest.mark.lab]
 
 
-async def test_description_names_version_and_ways(lab: SlurmLab) -> None:
+async def test_description_names_version_and_ways(lab: SlurmLab, opened: Opened) -> None:
     """P11: an operator sees which Slurm answers, how, and what can't be done with it."""
-    by_rest = SlurmCluster(rest=rest(lab))
-    both = SlurmCluster(rest=rest(lab), command=commands(lab))
+    by_rest = opened(rest=rest(lab))
+    both = opened(rest=rest(lab), command=commands(lab))
     described, whole = await by_rest.describe(deadline=DEADLINE), await both.describe(deadline=DEADLINE)
-    await by_rest.close()
-    await both.close()
     assert (described.reached, described.interface, described.tested) == (True, "v0.0.38", True)
     assert described.version.startswith("22.05")
     assert described.token_expires_at is not None

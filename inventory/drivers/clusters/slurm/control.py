@@ -29,6 +29,8 @@ class Control:
                 return await self._submit_by_command(job, end)
             return await self._submit_by_rest(job, number, end)
         except SlurmError as error:
+            if error.note == "missing":  # a node of the list: it is the job that was refused
+                return ActResult(outcome=Outcome.REFUSED, detail=error.detail[:2000], kind=error.kind)
             return error.result()
 
     async def _submit_by_rest(self, job: JobSpec, number: int, end: float) -> ActResult:

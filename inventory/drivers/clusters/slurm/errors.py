@@ -10,6 +10,7 @@ from inventory.drivers.clusters.capabilities import ActResult, Outcome
 from inventory.drivers.clusters.slurm.wire import WireError
 from inventory.observations import FailureKind, ReadFailure
 
+CODE_UNSPECIFIED = -1
 CODE_AUTHENTICATION = 1007
 CODE_INVALID_JOB = 2017
 CODE_INVALID_NODE = 2018
@@ -91,4 +92,6 @@ def from_errors(what: str, errors: Sequence[WireError]) -> SlurmError:
     for code, note in ((CODE_INVALID_JOB, "missing"), (CODE_INVALID_NODE, "missing"), (CODE_ALREADY_DONE, "over")):
         if code in codes:
             return SlurmError(what, FailureKind.PROTOCOL, text, answered=True, note=note, code=code)
+    if codes == {CODE_UNSPECIFIED}:  # with an accepted token: slurmctld gave no answer to slurmrestd
+        return SlurmError(what, FailureKind.UNREACHABLE, f"{text} (slurmctld does not answer?)", code=CODE_UNSPECIFIED)
     return from_text(what, text, code=next(iter(codes), 0))

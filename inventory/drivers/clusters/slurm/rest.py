@@ -15,7 +15,8 @@ from inventory.drivers.clusters.slurm.versions import TESTED, Interface, choose,
 from inventory.observations import FailureKind
 
 MOST_BYTES = 512 * 1024 * 1024  # 5,000 jobs of 192 cores are some 150 MB in the newer form
-_VAGUE = -1  # SLURM_ERROR: up to 22.05 this is all that a refused token gives
+# All that a refused token gives up to 22.05: SLURM_ERROR, and "zero bytes were transmitted or received".
+_VAGUE = frozenset({-1, 5005})
 _STATUSES = {
     401: FailureKind.AUTHENTICATION,
     403: FailureKind.PERMISSION,
@@ -154,11 +155,11 @@ class RestDoor:
         codes = _codes(answer.body)
         if CODE_AUTHENTICATION in codes:
             return True
-        if _VAGUE not in codes or self._interface is None:
+        if not _VAGUE & codes or self._interface is None:
             return False
         if self.login.ended:
             return True
-        probe = await self._request("GET", f"/slurmdb/{self._interface.name}/diag", until=until)
+        probe = await self._request("GET", f"/slurmdb/{self._interface.name}/clusters", until=until)
         return probe.status == 401 or CODE_AUTHENTICATION in _codes(probe.body)
 
     async def _request(
