@@ -8,13 +8,15 @@ from django.contrib import messages
 from django.db.models import Count, Model, ProtectedError, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from inventory.forms.places import PLACE_FORMS, CardModelForm, CredentialForm, ThresholdForm
-from inventory.models import BusyThreshold, CardModel, Cluster, Credential, Rack, Site
+from inventory.models import BusyThreshold, CardModel, Cluster, Credential, JournalKind, Rack, Site
+from inventory.services.journal import Note, write_entries
 from inventory.signals import tree_changed
-from sensaka.identity.access import inventory_page, operator_page
+from sensaka.identity.access import inventory_page, operator_page, person
 
 _PLACES: dict[str, type[Model]] = {"site": Site, "cluster": Cluster, "rack": Rack}
 _INSTALLED = ~Q(nodes__state="retired") & Q(nodes__isnull=False)
@@ -28,11 +30,18 @@ def _next(request: HttpRequest, fallback: str) -> HttpResponse:
     return redirect(fallback)
 
 
+def _tell(request: HttpRequest, row: Model, text: str) -> None:
+    """Write the journal and nudge the pages."""
+    note = Note(JournalKind.SETTINGS_CHANGED, text[:1].upper() + text[1:], timezone.now(), source="user")
+    write_entries(notes=[note], actor=person(request))
+    tree_changed.send(sender=type(row), nodes=())
+
+
 def _edit(request: HttpRequest, form: "forms.ModelForm[Any]", *, title: str, back: str, lead: str = "") -> HttpResponse:
     """Show a form, or save it and go back."""
     if request.method == "POST" and form.is_valid():
         row = form.save()
-        tree_changed.send(sender=type(row), nodes=())
+        _tell(request, row, f"{row._meta.verbose_name} {row} was saved in the settings.")
         messages.success(request, _("%(name)s is saved.") % {"name": row})
         return _next(request, back)
     context = {"form": form, "title": title, "back": back, "act": _("Save"), "lead": lead}
@@ -53,7 +62,7 @@ def _delete(request: HttpRequest, row: Model, *, back: str, effect: str) -> Http
                 % {"name": name, "number": number},
             )
             return redirect(back)
-        tree_changed.send(sender=type(row), nodes=())
+        _tell(request, row, f"{row._meta.verbose_name} {name} was deleted from the settings.")
         messages.success(request, _("%(name)s is deleted.") % {"name": name})
         return redirect(back)
     return render(request, "inventory/confirm_delete.html", {"row": row, "back": back, "effect": effect})

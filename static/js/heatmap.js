@@ -1,9 +1,9 @@
 // The heat map: one component at every level, from the whole fleet to one node.
-import { hatch, palette, scaleColour, scaleGradient } from "./heatmap-colours.js";
+import { hatch, palette, scaleColour } from "./heatmap-colours.js";
 import { CELL, place } from "./heatmap-layout.js";
+import { showLegend, showSelection, WORDS } from "./heatmap-panels.js";
 import { onLive } from "./live.js";
 
-const WORDS = { busy: "Busy", idle: "Idle", unknown: "Unknown", out: "Not available", failed: "Failed", missing: "Missing" };
 const MOST_CELL = 56; // px: a map of few cards does not fill the screen
 const REFRESH = 2000; // ms between two readings
 
@@ -42,7 +42,7 @@ class HeatMap {
     if (body.layout) this.layout = body.layout;
     this.data = body;
     if (body.layout) this.arrange();
-    this.drawLegend();
+    showLegend(this);
     this.draw();
     if (this.selected.size) this.drawSelection();
     this.root.dataset.ready = "1";
@@ -189,7 +189,8 @@ class HeatMap {
     const plain = this.data.measure === "state" ? kind === "out" || kind === "unknown" || kind === "missing" : value === null;
     const light = this.data.measure !== "state" && !plain && (value - low) / (high - low || 1) > 0.55;
     const text = this.data.measure === "state" ? this.layout.labels[index] : plain ? "–" : `${Math.round(value)}`;
-    pen.fillStyle = plain ? colour.text : light || kind === "idle" && this.data.measure === "state" ? "#111" : "#fff";
+    const pale = this.data.measure === "state" && (kind === "idle" || this.theme === "dark");
+    pen.fillStyle = plain ? colour.text : light || pale ? "#111" : "#fff";
     pen.font = `${Math.min(13, size / 3.2)}px system-ui, sans-serif`;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
@@ -373,52 +374,7 @@ class HeatMap {
 
   drawSelection() {
     this.draw();
-    this.list.hidden = this.selected.size === 0;
-    if (this.list.hidden) return;
-    const title = document.createElement("p");
-    title.className = "mb-1";
-    title.textContent = `${this.selected.size} selected. Escape on the map clears the selection.`;
-    const items = document.createElement("ul");
-    items.className = "mb-0";
-    [...this.selected].slice(0, 100).forEach((index) => {
-      const link = document.createElement("a");
-      link.href = `${this.root.dataset.cardUrl}${this.layout.cards[index]}/`;
-      link.textContent = this.describe(index).replaceAll("\n", ", ");
-      const item = document.createElement("li");
-      item.append(link);
-      items.append(item);
-    });
-    if (this.selected.size > 100) {
-      const more = document.createElement("li");
-      more.textContent = `and ${this.selected.size - 100} more`;
-      items.append(more);
-    }
-    this.list.replaceChildren(title, items);
-  }
-
-  drawLegend() {
-    const { data } = this;
-    const tag = (kind, text) => {
-      const element = document.createElement("span");
-      element.className = "state-mark";
-      element.dataset.kind = kind;
-      element.textContent = text;
-      return element;
-    };
-    if (data.measure === "state") {
-      const tags = { busy: "busy", idle: "idle", unknown: "unknown", out: "off", failed: "bad", missing: "bad" };
-      const numbers = data.kinds.map((_, place) => data.kind.filter((kind) => kind === place).length);
-      this.legend.replaceChildren(...data.kinds.map((kind, place) => tag(tags[kind], `${WORDS[kind]} ${numbers[place]}`)));
-      return;
-    }
-    const scale = document.createElement("span");
-    scale.className = "legend-scale";
-    scale.style.background = scaleGradient();
-    const known = data.values.filter((value) => value !== null).length;
-    this.legend.replaceChildren(
-      `${data.title}: ${data.low} ${data.unit}`, scale, `${Math.round(data.high)} ${data.unit}`,
-      tag("unknown", `Not known ${data.values.length - known}`),
-    );
+    showSelection(this);
   }
 }
 

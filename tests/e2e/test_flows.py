@@ -1,4 +1,4 @@
-"""What people do: sign in, drill down, watch it live, add a source, find a card; and a killed server (I1, U5, U6, X3)."""
+"""What people do: sign in, drill down, watch it live, add a source, find a card; a killed server (I1, U5, U6, X3)."""
 
 import json
 import re

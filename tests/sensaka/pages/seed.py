@@ -190,7 +190,7 @@ def _card(made: Seeded, node: Node, model: CardModel, slot: int, now: datetime) 
 
 
 def _samples(card: Card, slot: int, number: int, now: datetime) -> list[Sample]:
-    """An hour of samples, one a minute; every third card idles, slot 7 has a gap, slot 8 of the first node is silent."""
+    """An hour of samples, one a minute; each third card idles, slot 7 has a gap, slot 8 of the first node is silent."""
     if slot == 8 and number == 1:
         return [Sample(card.series, now - timedelta(minutes=30), "agent", 10, values(50))]
     found = []

@@ -157,6 +157,9 @@ def test_places_are_made_changed_and_kept_while_in_use(seeded: seed.Seeded, oper
         reverse("place-edit", args=["site", north.pk]), {"name": "Far North", "kind": "edge", "time_zone": "UTC"}
     )
     assert Site.objects.get(pk=north.pk).name == "Far North"
+    entry = JournalEntry.objects.filter(kind="settings_changed").first()
+    assert entry is not None
+    assert (entry.text, entry.actor) == ("Site Far North was saved in the settings.", seeded.users["operator"])
     operator.post(reverse("place-delete", args=["site", north.pk]))
     assert not Site.objects.filter(pk=north.pk).exists()
     central = seeded.sites["Central"]
