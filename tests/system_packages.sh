@@ -7,6 +7,13 @@ need chromium chromium
 need ipmi_sim openipmi
 need ipmitool ipmitool
 need prometheus prometheus
+for daemon in slurmctld slurmd slurmdbd slurmrestd; do need "$daemon" "$daemon"; done
+need sinfo slurm-client
+need munged munge
+need mariadbd mariadb-server
+for plugin in basic-plugins jwt-plugin mysql-plugin; do
+  [ -e "/usr/share/doc/slurm-wlm-$plugin" ] || wanted="$wanted slurm-wlm-$plugin"
+done
 need gcc gcc
 [ -e /usr/include/stdio.h ] || wanted="$wanted libc6-dev"
 [ -n "$wanted" ] || exit 0

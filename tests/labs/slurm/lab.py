@@ -38,6 +38,7 @@ class SlurmLab:
             "SLURM_CONF": str(self.folder / "etc/slurm.conf"),
             "LC_ALL": "C",
             "TZ": "UTC",
+            "SLURM_TIME_FORMAT": "%s",
         }
 
     @property

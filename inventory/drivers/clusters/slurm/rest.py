@@ -37,12 +37,20 @@ class _Answer:
 class RestDoor:
     """One slurmrestd. `url` is http(s)://host:port or unix:/path; `until` is the event loop's time."""
 
-    def __init__(self, url: str, login: Login, *, ca_file: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        login: Login,
+        *,
+        ca_file: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
         self.login = login
         self._interface: Interface | None = None
         self._negotiating = asyncio.Lock()
         path = url.removeprefix("unix:") if url.startswith("unix:") else None
-        transport = httpx.AsyncHTTPTransport(uds=path, verify=ca_file or True) if path else None
+        if path and transport is None:
+            transport = httpx.AsyncHTTPTransport(uds=path)
         self._http = httpx.AsyncClient(
             base_url="http://slurmrestd" if path else url,
             transport=transport,

@@ -85,7 +85,6 @@ _LOADS = {
     "COMPLETING": NodeLoad.MIXED,
     "DOWN": NodeLoad.DOWN,
     "ERROR": NodeLoad.DOWN,
-    "FAIL": NodeLoad.DOWN,
     "FUTURE": NodeLoad.UNKNOWN,
     "UNKNOWN": NodeLoad.UNKNOWN,
 }
