@@ -80,6 +80,11 @@ class SlurmLab:
         for pid in steps:
             _end_tree(pid)
 
+    def busy(self) -> bool:
+        """Whether slurmctld still has messages for slurmdbd in its queue."""
+        lines = self.run("sdiag").splitlines()
+        return any("DBD Agent queue size" in line and line.split()[-1] != "0" for line in lines)
+
     def start_rest(self) -> None:
         address = f"127.0.0.1:{self.ports.rest}"
         self.daemon("slurmrestd", "slurmrestd", "-a", "rest_auth/jwt", address, user="slurm", SLURM_JWT="daemon")

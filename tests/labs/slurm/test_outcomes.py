@@ -173,7 +173,7 @@ async def test_churn_equals_the_accounting_to_the_second(quiet: SlurmLab, cluste
             number, _, reason = line.strip().partition(" ")
             if reason.strip() == "BeginTime":  # a requeued one: don't wait two minutes
                 quiet.succeeds("scontrol", "update", f"jobid={number}", "starttime=now")
-        return not quiet.run("squeue", "-h", "-a").strip()
+        return not quiet.run("squeue", "-h", "-a").strip() and not quiet.busy()
 
     await until(over, "all jobs have ended", 120)
 
@@ -184,19 +184,18 @@ async def test_churn_equals_the_accounting_to_the_second(quiet: SlurmLab, cluste
         return {(int(row[0]), int(row[1])): tuple(row[2:]) for row in rows if int(row[0]) in set(numbers)}
 
     async def accounted() -> bool:
-        await read()
         truth = told()
-        return len(truth) >= len(numbers) and all(row[2] != "Unknown" for row in truth.values())
+        return {number for number, _ in truth} == set(numbers) and all(row[2] != "Unknown" for row in truth.values())
 
-    await until(accounted, "the accounting is complete", 60)
-    await read()
+    await until(accounted, "the accounting has all jobs", 60)
     truth = told()
+    await read()
     ours = {
         (run.job_id, int(run.submitted_at.timestamp())): run
         for run in seen.values()
         if run.job_id in set(numbers) and run.submitted_at is not None
     }
-    assert set(ours) == set(truth)
+    assert set(ours) == set(truth), set(ours) ^ set(truth)
     assert len(truth) > len(numbers)  # some were requeued: more runs than jobs
     for key, (state, start, end, elapsed, nodes, tres) in truth.items():
         run = ours[key]
