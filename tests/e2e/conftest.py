@@ -97,7 +97,7 @@ def fresh_database() -> str:
     return f"postgresql://sensaka@/{DATABASE}?host={LAYOUT.postgres_socket}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     if os.environ["DATABASE_URL"] != LAYOUT.database_url:
         pytest.skip("the browser tests make a database of their own in the run's embedded PostgreSQL")
@@ -135,13 +135,13 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         made.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def playwright_driver() -> Iterator[Playwright]:
     with sync_playwright() as driver:
         yield driver
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(playwright_driver: Playwright) -> Iterator[Browser]:
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
@@ -169,7 +169,7 @@ def watched(context: BrowserContext) -> Watched:
     return Watched(page, complaints)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sessions(stack: Stack, browser: Browser) -> dict[str, Any]:
     """Signed-in cookies by role, made once through the sign-in page."""
     found = {}
@@ -186,7 +186,7 @@ def sessions(stack: Stack, browser: Browser) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shots() -> Path:
     """Where screenshots are kept: E2E_SCREENSHOTS, else a folder of the checkout that git ignores."""
     folder = Path(os.environ.get("E2E_SCREENSHOTS") or ROOT / "var" / "screenshots")
