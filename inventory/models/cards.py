@@ -151,12 +151,16 @@ class Sighting(Record):
 
 
 class ProcessBinding(Record):
-    """A process on a card and the job or pod it belongs to, as last reported."""
+    """A process on a card and the job or pod it belongs to, as last reported.
+
+    Exporters name pods and jobs but no process (pid 0): then `owner` tells several on one card apart.
+    """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="processes")
     card = models.ForeignKey(Card, on_delete=models.CASCADE, related_name="processes")
     slice = models.ForeignKey(Slice, on_delete=models.CASCADE, related_name="processes", null=True, blank=True)
     pid = models.PositiveIntegerField()
+    owner = models.CharField(max_length=64, blank=True, help_text="With pid 0: SHA-256 of what names the job or pod")
     name = models.CharField(max_length=200, blank=True)
     user = models.CharField(max_length=100, blank=True)
     memory_used = models.BigIntegerField(null=True, blank=True)
@@ -170,4 +174,4 @@ class ProcessBinding(Record):
 
     class Meta:
         ordering = ["pid"]
-        constraints = [models.UniqueConstraint("card", "slice", "pid", name="process_once", nulls_distinct=False)]
+        constraints = [models.UniqueConstraint("card", "slice", "pid", "owner", name="process_once", nulls_distinct=False)]

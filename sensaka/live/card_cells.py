@@ -141,7 +141,7 @@ def cells(card_id: UUID) -> Cells:
     for piece in card.slices:
         found.update(_slice_cells(piece))
     seen = timezone.now() - PROCESS_KEEP
-    processes = ProcessBinding.objects.filter(card=card_id, seen_at__gte=seen).values_list("pid", "slice_id")
+    processes = ProcessBinding.objects.filter(card=card_id, seen_at__gte=seen).values_list("pid", "slice_id", "owner")
     newest = JournalEntry.objects.filter(card=card_id).values_list("id", flat=True)[:1]
     found["processes.version"] = version(sorted(processes, key=str))
     found["slices.version"] = version([str(piece.id) for piece in card.slices])

@@ -75,7 +75,7 @@ def cells(node_id: UUID) -> Cells:
     processes = ProcessBinding.objects.filter(node=node_id, seen_at__gte=now - PROCESS_KEEP)
     found["cards.version"] = version([str(card.id) for card in cards])
     found["journal.version"] = version(list(newest))
-    found["processes.version"] = version(sorted(processes.values_list("pid", "card_id"), key=str))
+    found["processes.version"] = version(sorted(processes.values_list("pid", "card_id", "owner"), key=str))
     found["collectors.version"] = version([(str(source.pk), source.enabled, source.interval) for source in sources])
     found["sensors.version"] = version([bmc.succeeded_at for bmc in bmcs])
     return found

@@ -1,5 +1,6 @@
 """The processes on a node's cards and what they belong to, as last reported."""
 
+import hashlib
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -11,14 +12,16 @@ from inventory.services.observe.recording import Recording
 _TEXTS = {
     "name": 200, "user": 100, "container_id": 100, "pod_uid": 64, "pod": 253, "namespace": 253, "slurm_job_id": 32,
 }  # fmt: skip
-_Key = tuple[UUID, UUID | None, int]
+# What names a job, or a pod and its container, where no process is named.
+_OWNER = ("namespace", "pod", "pod_uid", "container_id", "slurm_job_id", "name")
+_Key = tuple[UUID, UUID | None, int, str]
 
 
 def write_processes(recording: Recording, readings: Sequence[ProcessReading]) -> None:
     """Adds, renews and removes bindings. Memory and times are renewed with the sightings, not each time."""
     node, at = recording.node, recording.visit.at
     stored: dict[_Key, ProcessBinding] = {
-        (row.card_id, row.slice_id, row.pid): row for row in ProcessBinding.objects.filter(node=node)
+        (row.card_id, row.slice_id, row.pid, row.owner): row for row in ProcessBinding.objects.filter(node=node)
     }
     reported = _rows(recording, readings)
     gone = [row.pk for key, row in stored.items() if key not in reported]
@@ -42,7 +45,7 @@ def write_processes(recording: Recording, readings: Sequence[ProcessReading]) ->
         ProcessBinding.objects.bulk_create(
             new,
             update_conflicts=True,
-            unique_fields=["card", "slice", "pid"],
+            unique_fields=["card", "slice", "pid", "owner"],
             update_fields=[*_TEXTS, "memory_used", "node", "seen_at"],
         )
     if renewed:
@@ -60,14 +63,27 @@ def _rows(recording: Recording, readings: Sequence[ProcessReading]) -> dict[_Key
         if card is None or reading.pid < 0:
             continue
         part = slices.get(reading.slice_uuid)
-        rows[card.id, part.id if part else None, reading.pid] = ProcessBinding(
+        owner = _owner(reading)
+        rows[card.id, part.id if part else None, reading.pid, owner] = ProcessBinding(
             node=recording.node,
             card=card,
             slice=part,
             pid=reading.pid,
+            owner=owner,
             memory_used=reading.memory_used,
             first_seen_at=at,
             seen_at=at,
             **{name: getattr(reading, name)[:length] for name, length in _TEXTS.items()},
         )
     return rows
+
+
+def _owner(reading: ProcessReading) -> str:
+    """What tells bindings without a process apart; empty where the pid does, or where nothing is named.
+
+    A process keeps its record when its pod or job becomes known later, so its key is the pid alone.
+    """
+    named = [getattr(reading, name) for name in _OWNER]
+    if reading.pid or not any(named):
+        return ""
+    return hashlib.sha256("\x1f".join(named).encode()).hexdigest()

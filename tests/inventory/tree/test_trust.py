@@ -199,3 +199,38 @@ def test_processes_follow_the_reading() -> None:
     assert (row.card.uuid, row.pid, row.pod, row.namespace) == (uuid(1), 42, "train-0", "ml")
     n01.sees(10, card(1))
     assert not ProcessBinding.objects.exists()
+
+
+PODS = [
+    {"namespace": "ml", "pod": "train-0", "pod_uid": "u0"},
+    {"namespace": "ml", "pod": "train-1", "pod_uid": "u1"},
+    {"namespace": "web", "pod": "train-0", "pod_uid": "u2"},
+    {"namespace": "web", "pod": "train-0", "pod_uid": "u2", "name": "sidecar"},
+    {"slurm_job_id": "42"},
+    {"slurm_job_id": "43"},
+    {"container_id": "c" * 64},
+    {},
+]
+
+
+def test_jobs_that_share_a_card_without_naming_processes_stay_apart() -> None:
+    """I6: an exporter names pods and jobs but no process; each keeps its own record, however often it is read."""
+    n01 = Machine("n01", source="exporter")
+    jobs = tuple(ProcessReading(pid=0, card_uuid=uuid(1), **names) for names in PODS)
+    n01.sees(0, card(1), processes=jobs)
+    kept = set(ProcessBinding.objects.values_list("pk", flat=True))
+    assert len(kept) == len(PODS)
+    n01.sees(60, card(1), processes=jobs)
+    assert set(ProcessBinding.objects.values_list("pk", flat=True)) == kept
+    n01.sees(120, card(1), processes=jobs[1:])
+    assert ProcessBinding.objects.count() == len(PODS) - 1
+    assert not ProcessBinding.objects.filter(pod_uid="u0").exists()
+
+
+def test_a_process_keeps_its_record_when_its_pod_becomes_known() -> None:
+    n01 = Machine("n01")
+    n01.sees(0, card(1), processes=(ProcessReading(pid=42, card_uuid=uuid(1)),))
+    before = ProcessBinding.objects.get()
+    n01.sees(10, card(1), processes=(ProcessReading(pid=42, card_uuid=uuid(1), pod="train-0", namespace="ml"),))
+    after = ProcessBinding.objects.get()
+    assert (after.pk, after.pod, after.first_seen_at) == (before.pk, "train-0", before.first_seen_at)
