@@ -11,6 +11,7 @@ from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.validators import UniqueValidator
 
 from inventory.models import Agent, Bmc, Credential, Exporter
 from inventory.services import agents as agent_services
@@ -59,12 +60,28 @@ class BmcSerializer(serializers.ModelSerializer[Bmc]):
 
 class ExporterSerializer(serializers.ModelSerializer[Exporter]):
     interval = serializers.IntegerField(min_value=5, max_value=3600, default=30, help_text="seconds")
-    url = serializers.URLField(max_length=500, help_text="http(s) address of the metrics page")
+    url = serializers.CharField(
+        max_length=500,
+        help_text="http(s) address of the metrics page, without a log-in",
+        validators=[UniqueValidator(Exporter.objects.all())],
+    )
 
     class Meta:
         model = Exporter
         fields = ["id", "node", "site", "cluster", "rack", "url", "flavour", "hostname", *_STATE]
         read_only_fields = ["node", "flavour", "hostname", *_STATE_READ_ONLY]
+
+    def validate_url(self, value: str) -> str:
+        return services.usable_url(value)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        known = self.instance if isinstance(self.instance, Exporter) else None
+        site = attrs.get("site", known.site if known else None)
+        for field in ("cluster", "rack"):
+            place = attrs.get(field, getattr(known, field, None))
+            if place is not None and site is not None and place.site_id != site.pk:
+                raise serializers.ValidationError({field: f"is at another site than {site}"})
+        return attrs
 
 
 class AgentSerializer(serializers.ModelSerializer[Agent]):

@@ -75,3 +75,18 @@ def _completed(first: _Address, right: str) -> str:
     if sign in right or not re.fullmatch(r"[0-9a-fA-F]{1,4}", right):
         return right
     return f"{str(first).rpartition(sign)[0]}{sign}{right}"
+
+
+def is_never_read(text: str) -> bool:
+    """Whether a source can't stand at this address: link-local, multicast or none at all.
+
+    At link-local addresses clouds and BMCs' host interfaces hand out credentials to whoever asks (169.254.169.254,
+    RFC 3927, RFC 4291). A name is no address: False.
+    """
+    try:
+        address = ip_address(text.strip("[]").partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or address
+    return address.is_link_local or address.is_multicast or address.is_unspecified

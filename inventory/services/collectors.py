@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from inventory.models import Agent, Bmc, Cluster, Exporter, JournalKind, Rack, Sighting, Site
 from inventory.observations import NodeReading, ReadFailure
+from inventory.rules.addresses import is_never_read
 from inventory.services.journal import Note, write_entries
 from inventory.services.outcomes import collector_name
 from inventory.services.polling import read_page_at
@@ -38,7 +39,7 @@ def add_exporter(
 
     Raises InvalidInput for an unusable address, place or interval, Conflict when it is known already.
     """
-    url = _usable(url)
+    url = usable_url(url)
     _check_interval(interval)
     for place in (cluster, rack):
         if place is not None and place.site_id != site.pk:
@@ -56,7 +57,7 @@ def add_exporter(
 
 def test_exporter(*, url: str) -> PageTest:
     """Reads a page once, without keeping anything, to show what adding it would give."""
-    page = run_once(read_page_at(_usable(url)))
+    page = run_once(read_page_at(usable_url(url)))
     return PageTest(page.flavour, page.reading.hostname, page.reading, page.failure, page.elapsed)
 
 
@@ -98,7 +99,11 @@ def remove(*, collector: AnyCollector, actor: User | None) -> None:
         collector.delete()
 
 
-def _usable(url: str) -> str:
+def usable_url(url: str) -> str:
+    """The address of an exporter's page, tidied. Raises InvalidInput for what is never scraped.
+
+    A log-in inside the address would be shown with it, on pages, in the journal and over REST.
+    """
     url = url.strip()
     try:
         parts = urlsplit(url)
@@ -107,6 +112,12 @@ def _usable(url: str) -> str:
         raise InvalidInput(f"{url!r} is no usable address: {error}", field="url") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or len(url) > 500:
         raise InvalidInput("give the page's whole address, like http://n01:9400/metrics", field="url")
+    if not url.isprintable() or " " in url:
+        raise InvalidInput("the address contains blanks or characters that can't be printed", field="url")
+    if "@" in parts.netloc:
+        raise InvalidInput("an address can't hold a log-in: everybody who sees the exporter would see it", field="url")
+    if is_never_read(parts.hostname):
+        raise InvalidInput(f"{parts.hostname} is link-local, multicast or no address: no exporter is there", field="url")
     return url
 
 

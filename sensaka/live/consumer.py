@@ -93,7 +93,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         if text_data is not None and len(text_data) <= _LONGEST_MESSAGE:
             try:
                 message = json.loads(text_data)
-            except ValueError:
+            except (ValueError, RecursionError):
                 message = None
             names = message.get("subscribe") if isinstance(message, dict) else None
         if not isinstance(names, list) or len(names) > _MOST_TOPICS:

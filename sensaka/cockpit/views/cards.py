@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
-from inventory.models import Card, FirmwareComponent, JournalEntry, ProcessBinding, Sighting
+from inventory.models import Card, FirmwareComponent, JournalEntry, ProcessBinding, Sighting, Slice
 from sensaka.cockpit import filters
 from sensaka.cockpit.history import SPAN_TITLES, card_history
 from sensaka.cockpit.tables import sorted_page
@@ -131,6 +131,6 @@ def history(request: HttpRequest, card_id: UUID) -> JsonResponse:
     if text := request.GET.get("slice"):
         try:
             series = found.slices.get(pk=UUID(text)).series
-        except ValueError:
+        except (ValueError, Slice.DoesNotExist):
             raise Http404("No such slice.") from None
     return JsonResponse(card_history(found, series, request.GET.get("span", "1h")))

@@ -2,7 +2,8 @@
 
 Redirects are refused: a page of metrics has no reason to point elsewhere, and following one would
 carry the scraper (and its headers) to an address that nobody entered. Proxy settings of the
-environment are not used, because exporters stand in the site's own network.
+environment are not used, because exporters stand in the site's own network. What a name resolves to
+is looked at once connected: nothing that a link-local address says is read.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from inventory.drivers.cards.exporters.dcgm import is_dcgm, read_dcgm
 from inventory.drivers.cards.exporters.exposition import MAX_PAGE, Page, parse
 from inventory.drivers.cards.values import short
 from inventory.observations import FailureKind, NodeReading, ReadFailure
+from inventory.rules.addresses import is_never_read
 
 # The series by which a simulated exporter says that it is one; what is simulated must never look real.
 SIMULATED = "sensaka_simulated"
@@ -44,6 +46,10 @@ def _failed(url: str, kind: FailureKind, detail: str) -> NodeReading:
 
 
 def _check(response: httpx.Response) -> None:
+    stream = response.extensions.get("network_stream")
+    peer = stream.get_extra_info("server_addr") if stream is not None else None
+    if peer and is_never_read(str(peer[0])):
+        raise _Refused(FailureKind.PERMISSION, f"the name leads to {peer[0]}, where no exporter can be")
     status = response.status_code
     if status in (401, 403):
         raise _Refused(FailureKind.AUTHENTICATION, f"HTTP {status}")
