@@ -41,7 +41,7 @@ class Running:
         assert self.process.stdout is not None
         self.lines.extend(iter(self.process.stdout.readline, ""))
 
-    def wait_for(self, pattern: str, seconds: float = 120, *, after: int = 0) -> re.Match[str]:
+    def wait_for(self, pattern: str, seconds: float = 240, *, after: int = 0) -> re.Match[str]:
         deadline = time.monotonic() + seconds
         while True:
             for line in self.lines[after:]:
@@ -137,6 +137,7 @@ def var() -> Iterator[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.xdist_group("supervisor")
 def test_it_starts_restarts_what_dies_ends_in_time_and_starts_again(var: Path) -> None:
     running = Running(var)
@@ -146,7 +147,7 @@ def test_it_starts_restarts_what_dies_ends_in_time_and_starts_again(var: Path) -
         assert len(password) >= 12
         assert ready(address)
 
-        for marker, name in (("gunicorn", "web"), ("celery --app sensaka worker", "worker"), ("sensaka beat", "beat")):
+        for marker, name in (("gunicorn", "web"), ("--app sensaka worker", "worker"), ("sensaka beat", "beat")):
             mark = len(running.lines)
             os.kill(child(running, marker), signal.SIGKILL)
             running.wait_for(f"{name} ended with -9", after=mark)
