@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from sensaka.kernel.errors import Conflict, InvalidInput, NotFound, SensakaError
+from sensaka.platform.logs import database_away
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class ProblemRenderer(JSONRenderer):
     """Marks an error body as a problem document."""
 
     media_type = "application/problem+json"
+    ensure_ascii = True  # what is refused may hold half a surrogate, which no encoding can write
 
 
 def problem(code: str, detail: str, *, status_code: int, **extra: object) -> dict[str, object]:
@@ -72,6 +74,11 @@ def _translated(error: Exception) -> Exception | Response:
     if isinstance(error, IntegrityError):
         logger.info("integrity error answered as conflict: %s", error)
         return Response(problem("conflict", "another row with these values exists", status_code=409), status=409)
+    if database_away(error):
+        logger.warning("answered 503: %s", str(error).split("\n", 1)[0])
+        return Response(
+            problem("unavailable", "the database can't be reached; send the same again", status_code=503), status=503
+        )
     return error
 
 
