@@ -40,6 +40,6 @@ def run_discoveries() -> None:
 @shared_task  # type: ignore[untyped-decorator] # celery has no types
 def mark_silent_agents() -> None:
     """Marks the agents that stopped sending, and those that are back."""
-    silent, back = silence.mark_silent_agents()
+    silent, back = silence.mark_silent_agents(since=silence.watching_since())
     if silent or back:
         log.info("%d agents went silent, %d are back", silent, back)

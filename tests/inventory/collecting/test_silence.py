@@ -3,11 +3,13 @@
 from datetime import datetime, timedelta
 
 import pytest
+from django.core.cache import cache
 from django.utils import timezone
 
 from inventory.models import Agent, Bmc, Credential, JournalEntry, Node, Site
 from inventory.selectors.collectors import sources
 from inventory.selectors.nodes import systems_down
+from inventory.services import silence
 from inventory.services.silence import mark_silent_agents
 from inventory.tasks import collecting
 
@@ -40,6 +42,35 @@ def test_only_silent_agents_are_marked_and_only_once() -> None:
     assert [kind for kind, _ in texts] == ["collector_failed", "collector_recovered"]
     assert texts[0][1].startswith("The agent on node quiet has been silent since ")
     assert texts[1][1] == "The agent on node quiet is heard again."
+
+
+def test_nobody_is_silent_while_sensaka_itself_was_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """I12: after a restart agents have three turns of their own before the journal says anything."""
+    cache.clear()
+    at = timezone.now()
+    agent("quick", heard=at - timedelta(hours=1))
+    agent("slow", heard=at - timedelta(hours=1))
+    Agent.objects.filter(node__name="slow").update(interval=60)
+    began = at
+    found = {}
+    for seconds in [*range(0, 260, 10), 1000, 1010]:
+        at = began + timedelta(seconds=seconds)
+        monkeypatch.setattr(silence.timezone, "now", lambda at=at: at)
+        found[seconds] = mark_silent_agents(since=silence.watching_since())[0]
+    assert {seconds: count for seconds, count in found.items() if count} == {50: 1, 200: 1}
+    cache.clear()
+
+
+def test_the_watch_begins_anew_after_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """I12: a clock that stood still for a minute means that Sensaka did not run."""
+    cache.clear()
+    began = timezone.now()
+    since = {}
+    for seconds in (0, 10, 65, 200, 210):
+        monkeypatch.setattr(silence.timezone, "now", lambda seconds=seconds: began + timedelta(seconds=seconds))
+        since[seconds] = (silence.watching_since() - began).total_seconds()
+    assert since == {0: 0, 10: 0, 65: 0, 200: 200, 210: 200}
+    cache.clear()
 
 
 def test_the_system_is_down_when_the_bmc_answers_and_nothing_in_band_does() -> None:
