@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 CONCURRENCY = 64  # reads under way in one round
 CLAIM_SECONDS = 50.0  # a round claims no longer than this, well below the task's time limit
+_FAREWELL = 10.0  # s a driver may take beyond its deadline to log out and close; twice what ours allow themselves
 _PAUSE = 0.5  # s between two looks for due work while reads are under way
 
 Job = TypeVar("Job")
@@ -71,7 +72,7 @@ class _Reader(Generic[Job, Answer]):
         answer: Answer | None = None
         try:
             # Drivers keep their deadline themselves; this one is for a driver that does not.
-            async with asyncio.timeout(self._work.deadline(job) + 5):
+            async with asyncio.timeout(self._work.deadline(job) + _FAREWELL):
                 answer = await self._work.read(job)
         except Exception:
             log.exception("reading %s failed inside the driver", job)
