@@ -19,4 +19,4 @@ USER sensaka
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 SENSAKA_VAR=/var/lib/sensaka DJANGO_SETTINGS_MODULE=sensaka.settings.production
 EXPOSE 8000
 HEALTHCHECK --interval=15s --timeout=5s CMD python -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz')"
-CMD ["python", "-m", "gunicorn", "sensaka.asgi:application", "--worker-class", "uvicorn_worker.UvicornWorker", "--workers", "2", "--bind", "0.0.0.0:8000"]
+CMD ["python", "-m", "gunicorn", "sensaka.asgi:application", "--worker-class", "uvicorn_worker.UvicornWorker", "--workers", "2", "--bind", "0.0.0.0:8000", "--keep-alive", "75"]

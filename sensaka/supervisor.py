@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _COLOURS = {"web": 36, "worker": 33, "beat": 35, "fleet": 32, "sensaka": 1}
 # Shipped by libraries, used by no page of ours, and slow to compress.
 _UNUSED_STATIC = ("redoc", "rest_framework", "ext")
+_SERVICE_PAUSE = 10.0  # s between two tries to start a service that does not start
 _PRINTING = threading.Lock()
 
 
@@ -137,6 +138,7 @@ class Supervisor:
         self.layout = embedded.Layout(self.var)
         self.services: list[embedded.PostgreSQL | embedded.Redis] = []
         self.children: list[Child] = []
+        self.service_retry_at = 0.0
         self.ending = False
 
     @property
@@ -209,6 +211,8 @@ class Supervisor:
         web = [
             python, "-m", "gunicorn", "sensaka.asgi:application", "--worker-class", "uvicorn_worker.UvicornWorker",
             "--workers", os.environ.get("WEB_CONCURRENCY", "2"), "--bind", f"{self.host}:{self.port}",
+            # longer than agents and proxies keep a connection, so that none is closed under a request
+            "--keep-alive", "75",
             "--graceful-timeout", "3", "--timeout", "60", "--log-level", "warning", "--no-control-socket",
         ]  # fmt: skip
         worker = [
@@ -266,9 +270,20 @@ class Supervisor:
 
     def _look_after_services(self) -> None:
         for service in self.services:
-            if service.process is not None and service.process.poll() is not None and not self.ending:
-                say("sensaka", f"{type(service).__name__} ended; starting it again")
-                service.start()
+            name = type(service).__name__
+            if self.ending or time.monotonic() < self.service_retry_at:
+                return
+            if service.is_leaving():
+                # its clients here would never go, and nobody new is let in
+                say("sensaka", f"{name} was asked to end; ending it now")
+                service.stop()
+            if service.process is None or service.process.poll() is not None:
+                say("sensaka", f"{name} ended; starting it again")
+                try:
+                    service.start()
+                except embedded.ServiceError as error:
+                    say("sensaka", f"{error}; once more in {_SERVICE_PAUSE:.0f} s")
+                    self.service_retry_at = time.monotonic() + _SERVICE_PAUSE
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         if not self.ending:
