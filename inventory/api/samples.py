@@ -28,7 +28,10 @@ class HistoryQuery(serializers.Serializer[Any]):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Fill the defaults and check what belongs together."""
         end = attrs.setdefault("end", timezone.now())
-        start = attrs.setdefault("start", end - timedelta(hours=1))
+        try:
+            start = attrs.setdefault("start", end - timedelta(hours=1))
+        except OverflowError:
+            raise serializers.ValidationError({"end": "no time of a reading"}) from None
         if not timedelta(0) < end - start <= _LONGEST:
             raise serializers.ValidationError({"start": "must lie before `end`, by two years at most"})
         unknown = sorted(set(attrs["names"]) - set(VALUE_FIELDS))

@@ -17,10 +17,6 @@ LARGEST_BODY = 2_500_000
 """Bytes; Django's own bound for forms. A node's report is below 1 MB, a form far below that."""
 
 
-class _TooLarge(Exception):
-    """More arrived than was announced, or than anybody may send."""
-
-
 def limited(application: Application) -> Application:
     """`application` behind the bound: 413 for a longer body, announced or not."""
 
@@ -29,26 +25,24 @@ def limited(application: Application) -> Application:
         if not length.isdigit() or int(length) > LARGEST_BODY:
             await _refuse(send)
             return
-        size, started = 0, False
+        size, started, over = 0, False, False
 
         async def counted() -> MutableMapping[str, Any]:
-            nonlocal size
+            nonlocal size, over
             message = await receive()
             size += len(message.get("body", b""))
-            if size > LARGEST_BODY:
-                raise _TooLarge
-            return message
+            over = over or size > LARGEST_BODY
+            # to whoever reads the body it looks as if the client had gone: it cleans up and answers nothing
+            return {"type": "http.disconnect"} if over else message
 
         async def noted(message: MutableMapping[str, Any]) -> None:
             nonlocal started
             started = True
             await send(message)
 
-        try:
-            await application(scope, counted, noted)
-        except _TooLarge:
-            if not started:
-                await _refuse(send)
+        await application(scope, counted, noted)
+        if over and not started:
+            await _refuse(send)
 
     return bounded
 

@@ -31,7 +31,7 @@ def journal(request: HttpRequest) -> HttpResponse:
     kind = request.GET.get("kind", "")
     if kind in JournalKind.values:
         rows = rows.filter(kind=kind)
-    if words := request.GET.get("q", "").split():
+    if words := request.GET.get("q", "").replace("\x00", "").split():
         for word in words[:5]:
             rows = rows.filter(text__icontains=word)
     page = _Uncounted(rows, _PAGE).get_page(request.GET.get("page"))

@@ -38,8 +38,8 @@ def _cards(query: str) -> list[Result]:
     rows = Card.objects.filter(Q(uuid__icontains=query) | Q(serial__icontains=query) | Q(pci_address__icontains=query))
     return [
         Result(
-            str(card),
-            f"{card.model or card.model_name}, {card.node.name if card.node else 'no node'} {card.slot}",
+            f"{card.slot or card.pci_address or 'Card'} on {card.node.name if card.node else 'no node'}",
+            f"{card.model or card.model_name}, {card.uuid or card.serial}",
             reverse("card", args=[card.pk]),
             "cpu",
         )
@@ -59,7 +59,7 @@ def _bmcs(query: str) -> list[Result]:
 @inventory_page
 def search(request: HttpRequest) -> HttpResponse:
     """Results for `?q=`: a fragment for the palette, a page without script."""
-    query = request.GET.get("q", "").strip()[:100]
+    query = request.GET.get("q", "").replace("\x00", "").strip()[:100]
     pages = [
         Result(entry.title, "page", entry.url, entry.icon)
         for entry in navigation(request)

@@ -45,7 +45,7 @@ def once(request: Request, act: Callable[[], Response]) -> Response:
         with transaction.atomic():
             record = IdempotencyRecord.objects.create(user=request.user, key=key, fingerprint=fingerprint)
     except IntegrityError:
-        return _repeat(IdempotencyRecord.objects.get(user=request.user, key=key), fingerprint)
+        return _repeat(IdempotencyRecord.objects.filter(user=request.user, key=key).first(), fingerprint)
     try:
         response = act()
     except BaseException:
@@ -57,9 +57,12 @@ def once(request: Request, act: Callable[[], Response]) -> Response:
     return response
 
 
-def _repeat(record: IdempotencyRecord, fingerprint: str) -> Response:
+def _repeat(record: IdempotencyRecord | None, fingerprint: str) -> Response:
+    if record is None:
+        raise Conflict(f"{HEADER}: the first request with this key has just failed; try again")
     if record.fingerprint != fingerprint:
         raise InvalidInput(f"{HEADER}: this key was used for another request; make a new one")
     if record.status is None:
         raise Conflict(f"{HEADER}: the first request with this key is still at work; try again")
-    return Response(json.loads(record.body), status=record.status, headers={"Idempotent-Replay": "true"})
+    body = json.loads(record.body) if record.body else None  # some answers are a status alone
+    return Response(body, status=record.status, headers={"Idempotent-Replay": "true"})
