@@ -225,6 +225,25 @@ async def test_failures_are_told_apart(connect: Connect, status: int, body: Any,
     assert (reading.complete, reading.nodes) == (False, ())
 
 
+async def test_ending_a_job_in_the_newer_forms(connect: Connect) -> None:
+    """P11: v0.0.42 tells of a missing or ended job in `status`, v0.0.41 says nothing and is asked first."""
+    server = Server("v0.0.42")
+    for code, words, outcome in (
+        (0, "No error", Outcome.DONE),
+        (2017, "Invalid job id specified", Outcome.NOT_FOUND),
+        (2021, "Job/step already completing or completed", Outcome.UNCHANGED),
+    ):
+        told = {"status": [{"error": {"code": code, "message": words}, "step_id": "5"}]}
+        server.answers["DELETE job/5"] = (200, OK | told)
+        assert (await connect(server).cancel(5, deadline=5)).outcome is outcome
+    older = Server("v0.0.41")
+    older.answers["GET job/5"] = (404, error(2017, "Invalid job id specified"))
+    assert (await connect(older).cancel(5, deadline=5)).outcome is Outcome.NOT_FOUND
+    older.answers["GET job/5"] = (200, OK)
+    assert (await connect(older).signal(5, "USR1", deadline=5)).outcome is Outcome.DONE
+    assert older.asked[-1][:2] == ("DELETE", "/slurm/v0.0.41/job/5")
+
+
 async def test_nothing_found_is_an_empty_list(connect: Connect) -> None:
     """P12: 22.05 calls an empty accounting an error."""
     server = Server("v0.0.38")

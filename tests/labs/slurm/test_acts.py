@@ -10,7 +10,7 @@ from inventory.drivers.clusters.slurm import SlurmCluster
 from tests.labs.slurm.conftest import DEADLINE, Opened, job_in, job_now, rest, until
 from tests.labs.slurm.lab import SlurmLab
 
-pytestmark = [pytest.mark.lab]
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("slurm")]
 NODE = "h100-006"
 
 

@@ -11,7 +11,7 @@ from tests.contracts.cluster_contract import ClusterContract, Live
 from tests.labs.slurm.conftest import commands, rest
 from tests.labs.slurm.lab import SlurmLab
 
-pytestmark = [pytest.mark.lab]
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("slurm")]
 
 
 class Handle:

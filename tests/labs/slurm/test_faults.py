@@ -12,7 +12,7 @@ from inventory.observations import FailureKind
 from tests.labs.slurm.conftest import DEADLINE, Opened, commands, job_in, rest, until
 from tests.labs.slurm.lab import SlurmLab
 
-pytestmark = [pytest.mark.lab]
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("slurm")]
 
 
 async def test_slurmrestd_killed_and_restarted(quiet: SlurmLab, cluster: SlurmCluster) -> None:

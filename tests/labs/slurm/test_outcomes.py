@@ -11,7 +11,7 @@ from inventory.drivers.clusters.slurm import SlurmCluster
 from tests.labs.slurm.conftest import DEADLINE, job_in, job_now, until
 from tests.labs.slurm.lab import SlurmLab
 
-pytestmark = [pytest.mark.lab]
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("slurm")]
 
 
 async def runs_of(cluster: SlurmCluster, job_id: int, *, count: int = 1) -> list[RunReading]:

@@ -11,7 +11,7 @@ from tests.labs.slurm.configuration import H100, NODES
 from tests.labs.slurm.conftest import DEADLINE, Opened, commands, job_in, rest, until
 from tests.labs.slurm.lab import SlurmLab
 
-pytestmark = [pytest.mark.lab]
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("slurm")]
 
 
 async def test_description_names_version_and_ways(lab: SlurmLab, opened: Opened) -> None:

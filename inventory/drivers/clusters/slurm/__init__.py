@@ -1,6 +1,6 @@
 """Slurm: nodes, jobs bound to cards, accounting, drains, submission, accounts.
 
-`rest` and `command` are the two ways in; `wire`, `text`, `gres`, `states`, `jobs` and `places` turn what
+`rest` and `command` are the two ways in; `values`, `wire`, `text`, `gres`, `states`, `jobs` and `places` turn what
 they give into readings and do no I/O; `reads`, `cordons`, `control` and `tenants` are the capabilities.
 """
 

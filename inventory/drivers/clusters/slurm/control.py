@@ -10,6 +10,7 @@ from inventory.drivers.clusters.slurm.submission import environment_of, rest_bod
 from inventory.drivers.clusters.slurm.versions import NEW_FORM
 from inventory.observations import FailureKind
 
+_SILENT = ("v0.0.40", "v0.0.41")  # 24.11 answers these with success for a job that does not exist
 _SIGNAL = re.compile(r"^[A-Z0-9]{1,10}$", re.ASCII)
 
 
@@ -93,6 +94,8 @@ class Control:
         try:
             job = checked_job(job_id)
             if self._doors.rest is not None:
+                if (await self._doors.rest.interface(until=end)).name in _SILENT:
+                    await self._doors.rest.get("slurm", f"job/{job}", until=end)
                 query = {"signal": name} if name else None
                 await self._doors.rest.send("DELETE", f"job/{job}", query=query, until=end)
                 return done()

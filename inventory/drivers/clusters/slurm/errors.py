@@ -21,6 +21,7 @@ CODE_EMPTY = 9003  # not an error: "nothing found" for an empty list
 _TEXTS = (
     (re.compile(r"invalid job id|unable to find jobid|invalid node name|no jobs?/steps? specified", re.I), "missing"),
     (re.compile(r"unexpected message received for job", re.I), "missing"),  # scontrol suspend and resume
+    (re.compile(r"failure to query node", re.I), "missing"),  # slurmrestd 24.11
     (re.compile(r"already (completing|completed|done|finished)", re.I), "over"),
     (re.compile(r"authentication|munge|token|credential", re.I), FailureKind.AUTHENTICATION),
     (re.compile(r"permission|access.*denied|not permitted|only root|privilege", re.I), FailureKind.PERMISSION),

@@ -108,12 +108,18 @@ class Reads:
             if self._doors.rest is not None:
                 opened = await self._doors.rest.get("slurm", "jobs", until=end)
             else:
-                opened = await _json(self._doors.commands("jobs"), "squeue", "--all", "--json", until=end)
+                opened = await self._jobs_by_command(end)
         except SlurmError as error:
             return JobsReading(observed_at=start, complete=False, failures=(error.failure(),))
         found, failures = wire.entries(wire.WireJob, opened.jobs, "job")
         jobs = tuple(reading_of_job(job) for job in found)
         return JobsReading(observed_at=start, complete=not failures, jobs=jobs, failures=tuple(failures))
+
+    async def _jobs_by_command(self, end: float) -> wire.Envelope:
+        command = self._doors.commands("jobs")
+        if await command.version(until=end) >= JSON_SCONTROL:  # there squeue leaves out what has ended
+            return await _json(command, "scontrol", "show", "jobs", "--details", "--all", "--json", until=end)
+        return await _json(command, "squeue", "--all", "--json", until=end)
 
     async def read_runs(self, *, since: datetime, deadline: float, also: Collection[int] = ()) -> RunsReading:
         """Runs that ended at or after `since`, those not over, and those of the jobs in `also`."""

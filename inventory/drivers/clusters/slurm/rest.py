@@ -120,7 +120,7 @@ class RestDoor:
             opened = wire.envelope(body)
         except msgspec.DecodeError as error:
             raise SlurmError(what, FailureKind.PROTOCOL, f"no answer of slurmrestd: {error}") from error
-        errors = [error for error in opened.errors or [] if error.code not in (CODE_HELD, CODE_EMPTY)]
+        errors = [error for error in opened.faults() if error.code not in (CODE_HELD, CODE_EMPTY)]
         if errors:
             raise from_errors(what, errors)
         return opened

@@ -7,71 +7,20 @@ costs itself only.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
 
+from inventory.drivers.clusters.slurm.values import ExitCode as ExitCode
+from inventory.drivers.clusters.slurm.values import Number as Number
+from inventory.drivers.clusters.slurm.values import SetNumber as SetNumber
+from inventory.drivers.clusters.slurm.values import Signal as Signal
+from inventory.drivers.clusters.slurm.values import Words as Words
+from inventory.drivers.clusters.slurm.values import exit_of as exit_of
+from inventory.drivers.clusters.slurm.values import integer as integer
+from inventory.drivers.clusters.slurm.values import moment as moment
 from inventory.observations import FailureKind, ReadFailure
-
-# NO_VAL, INFINITE and NO_VAL's neighbours in 16, 32 and 64 bits (slurm.h): "not set", "no limit".
-_NOT_NUMBERS = frozenset({0xFFFE, 0xFFFF, 0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF, 2**64 - 1, 2**64 - 2, 2**64 - 3, -1, -2})
-_LATEST = 32_503_680_000  # the year 3000
-
-
-class SetNumber(Struct):
-    """A number that may be unset or without limit."""
-
-    set: bool = False
-    infinite: bool = False
-    number: int | float = 0
-
-
-Number = int | float | SetNumber | None
-Words = str | list[str] | None
-
-
-def integer(value: Number) -> int | None:
-    """The number; None when it is unset, without limit, or one of Slurm's markers for that."""
-    if isinstance(value, SetNumber):
-        if value.infinite or not value.set:
-            return None
-        value = value.number
-    if value is None or value in _NOT_NUMBERS:
-        return None
-    return int(value)
-
-
-def moment(value: Number) -> datetime | None:
-    """The time of an epoch; None for 0, unset and nonsense."""
-    number = integer(value)
-    return datetime.fromtimestamp(number, UTC) if number and 0 < number < _LATEST else None
-
-
-class Signal(Struct):
-    """The signal in an exit code; its number's name differs by version."""
-
-    id: Number = None
-    signal_id: Number = None
-
-
-class ExitCode(Struct):
-    """How something ended, in the newer form and in the accounting's of every version."""
-
-    status: Words = None
-    return_code: Number = None
-    signal: Signal | None = None
-
-
-def exit_of(value: int | ExitCode | None) -> tuple[int | None, int | None]:
-    """Exit code and signal; a plain number is a wait status (wait(2))."""
-    if value is None:
-        return None, None
-    if isinstance(value, int):
-        return (value >> 8) & 0xFF, (value & 0x7F) or None
-    number = integer(value.signal.id) or integer(value.signal.signal_id) if value.signal else None
-    return integer(value.return_code), number or None
 
 
 class WireError(Struct):
@@ -93,6 +42,19 @@ class WireError(Struct):
     def text(self) -> str:
         """What it says."""
         return ": ".join(part for part in (self.error, self.description) if part) or f"error {self.code}"
+
+
+class StatusError(Struct):
+    """The error in one entry of `status`."""
+
+    code: int | None = None
+    message: str | None = None
+
+
+class ActStatus(Struct):
+    """What became of one job of a request to end it (v0.0.42)."""
+
+    error: StatusError | None = None
 
 
 class SlurmVersion(Struct):
@@ -119,6 +81,15 @@ class Envelope(Struct):
     partitions: list[Raw] | Raw | None = None
     reservations: list[Raw] | Raw | None = None
     job_id: int | None = None
+    status: list[ActStatus] | Raw | None = None
+
+    def faults(self) -> list[WireError]:
+        """All errors that it tells of, wherever they stand."""
+        told = [] if isinstance(self.status, Raw) else [one.error for one in self.status or [] if one.error]
+        return [
+            *(self.errors or ()),
+            *(WireError(error=one.message, error_number=one.code) for one in told if one.code),
+        ]
 
 
 class AllocatedNode(Struct):
