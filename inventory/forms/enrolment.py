@@ -31,6 +31,9 @@ class PlaceForm(forms.Form):
         sites = list(Site.objects.all()[:2])
         if len(sites) == 1:
             self.fields["site"].initial = sites[0].pk
+        choice = self.fields["site"]
+        assert isinstance(choice, forms.ModelChoiceField)
+        choice.empty_label = str(_("Choose a site"))
         for name in ("cluster", "rack"):
             field = self.fields[name]
             assert isinstance(field, forms.ModelChoiceField)

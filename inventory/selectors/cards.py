@@ -1,7 +1,7 @@
 """Cards with their place and what they do: the rows that counts, the heat map and the tree start from."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -40,8 +40,8 @@ class CardRow:
     fresh: bool
 
 
-def card_rows(*, now: datetime | None = None) -> list[CardRow]:
-    """Every installed card in the order of the tree. Four queries for any number of cards."""
+def card_rows(*, now: datetime | None = None, samples: Mapping[int, CurrentSample] | None = None) -> list[CardRow]:
+    """Every installed card in the order of the tree. Four queries for any number of cards, one less with `samples`."""
     now = now or timezone.now()
     rows = list(
         Card.objects.exclude(state="retired")
@@ -49,7 +49,7 @@ def card_rows(*, now: datetime | None = None) -> list[CardRow]:
         .order_by("node__site__name", "node__rack__name", "node__name", "slot", "pci_address", "id")
         .values(*_FIELDS)
     )
-    samples = current_samples()
+    samples = current_samples() if samples is None else samples
     parts = _slices_by_card(rows)
     thresholds = list(BusyThreshold.objects.values_list("model_id", "cluster_id", "activity"))
     return [_row(row, samples, parts, thresholds, now) for row in rows]
@@ -64,7 +64,7 @@ def _slices_by_card(rows: Sequence[dict[str, Any]]) -> dict[UUID, list[int]]:
 
 
 def _row(
-    row: dict[str, Any], samples: dict[int, CurrentSample], parts: dict[UUID, list[int]],
+    row: dict[str, Any], samples: Mapping[int, CurrentSample], parts: dict[UUID, list[int]],
     thresholds: Sequence[tuple[Any, Any, float]], now: datetime,
 ) -> CardRow:  # fmt: skip
     sample = samples.get(row["series"])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Q, Value
 from django.utils import timezone
 
 from inventory.models import Agent, Bmc, Exporter
@@ -11,6 +12,7 @@ from inventory.models import Agent, Bmc, Exporter
 _LATE_INTERVALS = 3
 _SLACK = timedelta(seconds=15)  # agents are noted at most every 10 s
 _HEAVY = ("sensors", "links", "tls_authority")  # what no list shows
+_TROUBLE = frozenset({"failing", "late"})
 ORDER = ("failing", "late", "new", "partly", "well", "off")
 
 
@@ -32,18 +34,28 @@ class Source:
         return self.collector.id
 
 
-def sources(*, now: datetime | None = None) -> list[Source]:
-    """Every source, the worst first. Three queries."""
+def sources(*, now: datetime | None = None, troubled: bool = False) -> list[Source]:
+    """Every source, the worst first; with `troubled` those that are failing or late. Three queries."""
     now = now or timezone.now()
+    wanted = _trouble(now) if troubled else Q()
+    agents = Agent.objects.filter(wanted).select_related("node__site")
+    exporters = Exporter.objects.filter(wanted).select_related("node", "site", "rack")
+    bmcs = Bmc.objects.filter(wanted).select_related("node", "site", "rack").defer(*_HEAVY)
     found = [
-        *(Source(row, "agent", _condition(row, now)) for row in Agent.objects.select_related("node__site")),
-        *(Source(row, "exporter", _condition(row, now)) for row in Exporter.objects.select_related("node", "site")),
-        *(
-            Source(row, "bmc", _condition(row, now))
-            for row in Bmc.objects.select_related("node", "site").defer(*_HEAVY)
-        ),
+        *(Source(row, "agent", _condition(row, now)) for row in agents),
+        *(Source(row, "exporter", _condition(row, now)) for row in exporters),
+        *(Source(row, "bmc", _condition(row, now)) for row in bmcs),
     ]
+    if troubled:
+        found = [one for one in found if one.condition in _TROUBLE]
     return sorted(found, key=lambda one: (ORDER.index(one.condition), one.kind, str(one.collector)))
+
+
+def _trouble(now: datetime) -> Q:
+    """Leaves out in the database what can be neither failing nor late; `_condition` decides on the rest."""
+    hold = ExpressionWrapper(F("interval") * Value(timedelta(seconds=_LATE_INTERVALS)), DurationField())
+    heard = ExpressionWrapper(Value(now - _SLACK) - hold, DateTimeField())
+    return Q(enabled=True) & (Q(error_kind__gt="") | Q(succeeded_at__lt=heard))
 
 
 def source_of(collector: Agent | Bmc | Exporter, *, now: datetime) -> Source:

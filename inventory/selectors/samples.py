@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any
 
@@ -58,7 +58,9 @@ _fleet: tuple[float, _Found] = (float("-inf"), {})
 _old: tuple[float, dict[int, CurrentSample | None]] = (float("-inf"), {})
 
 _PROBE = f"""
-    SELECT newest.* FROM unnest(%(series)s::int4[]) AS wanted(series)
+    SELECT newest.series, extract(epoch FROM newest.ts)::float8, newest.source, newest."interval",
+        {", ".join(f"newest.{name}" for name in VALUE_FIELDS)}
+    FROM unnest(%(series)s::int4[]) AS wanted(series)
     CROSS JOIN (VALUES {", ".join(f"({code}::int2)" for code in SOURCE_NAMES)}) AS origin(source)
     CROSS JOIN LATERAL (
         SELECT series, ts, source, "interval", {", ".join(VALUE_FIELDS)} FROM inventory_sample AS sample
@@ -67,6 +69,7 @@ _PROBE = f"""
         ORDER BY ts DESC LIMIT 1
     ) AS newest
 """  # noqa: S608 - column names are constants of ours
+# The time comes as a number: parsing 10,000 texts of times takes longer than the probes themselves.
 
 
 def current_samples(series: Collection[int] | None = None) -> dict[int, CurrentSample]:
@@ -128,8 +131,9 @@ def _probe(series: list[int], *, since: datetime, now: datetime) -> list[Current
 
 
 def _sample(row: tuple[Any, ...]) -> CurrentSample:
-    number, ts, source, interval, *values = row
-    return CurrentSample(number, ts, SOURCE_NAMES[source], interval, CardValues(**_named(values)))
+    number, epoch, source, interval, *values = row
+    at = datetime.fromtimestamp(epoch, UTC)
+    return CurrentSample(number, at, SOURCE_NAMES[source], interval, CardValues(**_named(values)))
 
 
 def _named(values: list[Any]) -> dict[str, Any]:

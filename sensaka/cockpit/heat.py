@@ -103,10 +103,8 @@ def _indexes(names: Sequence[str]) -> list[int]:
 
 def version(cards: Sequence[CardRow]) -> str:
     """Changes when a card, slice or place does: the page then fetches the layout again."""
-    digest = hashlib.sha256()
-    for card in cards:
-        digest.update(f"{card.id}{card.node_id}{card.rack_id}{card.label}{len(card.slices)}".encode())
-    return digest.hexdigest()[:12]
+    parts = [(card.id.int, card.node_id, card.rack_id, card.label, len(card.slices)) for card in cards]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
 def values(cards: Sequence[CardRow], measure: str) -> dict[str, Any]:

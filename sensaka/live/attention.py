@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from django.urls import reverse
 from django.utils import timezone
 
+from inventory.models import Agent, Bmc, Exporter
 from inventory.selectors.collectors import sources
 from inventory.selectors.faults import ecc_growth
 from inventory.selectors.nodes import systems_down
@@ -28,14 +29,20 @@ class Item:
     since: datetime | None = None
 
 
+def _where(row: Bmc | Exporter) -> str:
+    """Its node; of a source that has never answered, so that its node is not known, the place it was added to."""
+    if row.node is not None:
+        return f"on {row.node}"
+    host = getattr(row, "hostname", "")
+    place = f"{row.rack.name}, {row.site.name}" if row.rack is not None else row.site.name
+    return f"on {host} in {place}" if host else f"in {place} (its node is not known: it has never been read)"
+
+
 def _collectors(at: datetime) -> list[Item]:
     found = []
-    for source in sources(now=at):
-        if source.condition not in {"failing", "late"}:
-            continue
+    for source in sources(now=at, troubled=True):
         row = source.collector
-        where = f" on {row.node}" if row.node else ""
-        title = f"Agent{where}" if source.kind == "agent" else f"{_TITLES[source.kind]} {row}{where}"
+        title = f"Agent on {row.node}" if isinstance(row, Agent) else f"{_TITLES[source.kind]} {row} {_where(row)}"
         said = row.error_detail if source.condition == "failing" else "nothing for more than three intervals"
         url = f"{reverse('collectors')}?kind={source.kind}&result=failing"
         text = f"{title} does not answer: {said or 'no reason given'}"
@@ -46,6 +53,8 @@ def _collectors(at: datetime) -> list[Item]:
 def _cards(state: Fleet) -> list[Item]:
     found = []
     for card in state.cards:
+        if card.state == "present" and not card.conflict:
+            continue
         url = reverse("card", args=[card.id])
         if card.state == "failed":
             text = f"{card.model} {card.label} on {card.node} does not answer."

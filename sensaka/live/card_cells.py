@@ -32,7 +32,9 @@ def value_cell(sample: CurrentSample | None, field: str, *, fresh: bool) -> Cell
     if not fresh:
         hint += "\nStale: older than three intervals."
     fill = value if 0 <= value <= 100 and measure.write is percent else None
-    return Cell(measure.write(value), "" if fresh else "stale", at=sample.sampled_at, hint=hint, fill=fill)
+    return Cell(
+        measure.write(value), measure.judge(value) if fresh else "stale", at=sample.sampled_at, hint=hint, fill=fill
+    )
 
 
 def activity_cell(card: CardRow) -> Cell:
@@ -57,6 +59,8 @@ def kind_cell(card: CardRow) -> Cell:
         hint = f"By its activity in the last sample against the threshold of {card.threshold:g} %."
     elif card.kind == "unknown":
         hint = "No fresh sample of its activity."
+    elif card.kind == "out" and card.conflict:
+        hint = f"Two sources contradict each other about it, so it is not available. {card.conflict}"
     elif card.kind == "out":
         hint = f"Its node is {card.node_state or 'not known'}, so the card is not available."
     return Cell(KIND_WORDS[card.kind], KIND_TAGS[card.kind], hint=hint)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Generic, TypeVar
 from uuid import UUID
 
@@ -22,21 +23,25 @@ KEEP = 0.5  # seconds; current samples are kept for one more behind it
 
 
 class Shared(Generic[T]):
-    """A value that is made at most once in `keep` seconds in this process, by whoever asks first."""
+    """A value that is made at most once in `keep` seconds in this process, by whoever asks first.
+
+    One that took long to make is kept for as long as that, so that a large fleet can't eat the process.
+    """
 
     def __init__(self, make: Callable[[], T], keep: float = KEEP) -> None:
         self._make, self._keep = make, keep
         self._lock = threading.Lock()
         self._value: T | None = None
-        self._made_at = float("-inf")
+        self._made_at = self._took = float("-inf")
 
     def get(self) -> T:
-        """The value, not older than `keep`."""
+        """The value, not older than `keep` or than it took to make, whichever is longer."""
         with self._lock:
-            now = time.monotonic()
-            if self._value is None or now - self._made_at > self._keep:
+            began = time.monotonic()
+            if self._value is None or began - self._made_at > max(self._keep, self._took):
                 self._value = self._make()
                 self._made_at = time.monotonic()
+                self._took = self._made_at - began
             return self._value
 
     def forget(self) -> None:
@@ -180,6 +185,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+@lru_cache(maxsize=65_536)
 def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """A sort key in which gpu10 follows gpu9."""
     parts: list[tuple[int, int, str]] = []
@@ -214,8 +220,8 @@ def _slices(samples: Mapping[int, CurrentSample]) -> dict[UUID, list[SliceRow]]:
 
 def _make() -> Fleet:
     now = timezone.now()
-    rows = cards.card_rows(now=now)
     samples = current_samples()
+    rows = cards.card_rows(now=now, samples=samples)
     slices = _slices(samples)
     more = {row[0]: row[1:] for row in Card.objects.exclude(state="retired").order_by().values_list(*_COLUMNS)}
     found = []
@@ -236,7 +242,7 @@ _shared: Shared[Fleet] = Shared(_make)
 
 
 def fleet() -> Fleet:
-    """All cards, not older than KEEP (plus a second for the samples)."""
+    """All cards, not older than KEEP or than it takes to read them (plus a second for the samples)."""
     return _shared.get()
 
 

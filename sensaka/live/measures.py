@@ -7,11 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from inventory.observations import CardValues
+from inventory.rules import throttling
 from sensaka.live import cells
 
 
-def _hexadecimal(value: float | None) -> str:
-    return cells.UNKNOWN if value is None else ("none" if value == 0 else f"0x{int(value):x}")
+def _reasons(value: float | None) -> str:
+    return cells.UNKNOWN if value is None else throttling.words(int(value)).capitalize()
+
+
+def _reasons_level(value: float) -> str:
+    return throttling.level(int(value))
+
+
+def _plain(value: float) -> str:
+    return ""
 
 
 def _whole(value: float | None) -> str:
@@ -34,6 +43,8 @@ class Measure:
     title: str
     write: Callable[[float | None], str]
     group: str
+    judge: Callable[[float], str] = _plain
+    """What a known value means by itself: "", "warn" or "bad"."""
 
     def of(self, values: CardValues | None) -> float | None:
         """The value in a sample, None when absent."""
@@ -53,7 +64,7 @@ _ALL = (
     Measure("memory_temperature", "Memory temperature", _temperature, "Power and heat"),
     Measure("sm_clock", "SM clock", _clock, "Clocks"),
     Measure("memory_clock", "Memory clock", _clock, "Clocks"),
-    Measure("throttle_reasons", "Throttle reasons", _hexadecimal, "Clocks"),
+    Measure("throttle_reasons", "Slowed by", _reasons, "Clocks", _reasons_level),
     Measure("pcie_tx", "PCIe sent", cells.rate, "Links"),
     Measure("pcie_rx", "PCIe received", cells.rate, "Links"),
     Measure("nvlink_tx", "NVLink sent", cells.rate, "Links"),

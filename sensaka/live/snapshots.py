@@ -8,7 +8,16 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from sensaka.live import attention, card_cells, collector_cells, discovery_cells, fleet, fleet_cells, node_cells
+from sensaka.live import (
+    attention,
+    branches,
+    card_cells,
+    collector_cells,
+    discovery_cells,
+    fleet,
+    fleet_cells,
+    node_cells,
+)
 from sensaka.live.cells import Cells
 from sensaka.live.fleet import Shared
 from sensaka.live.topics import Topic
@@ -32,6 +41,8 @@ def snapshot(topic: Topic) -> Cells:
     """Every cell of a topic. A node, card or discovery that is gone has none."""
     if topic.kind in _LISTS:
         return _LISTS[topic.kind](topic.ids)
+    if topic.kind == "branches":
+        return branches.cells(topic.path)
     if topic.id is None:
         return _WHOLE[topic.kind].get()
     return _ONE[topic.kind](topic.id)

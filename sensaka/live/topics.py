@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
+from sensaka.live import paths
+
 
 class Change(StrEnum):
     """What writers announce. The value is the channel group's name."""
@@ -26,23 +28,28 @@ _FOLLOWS: dict[str, tuple[Change, ...]] = {
     "cards": (Change.SAMPLES, Change.TREE),
     "nodes": (Change.SAMPLES, Change.TREE, Change.COLLECTORS),
     "collectors": (Change.COLLECTORS, Change.TREE),
+    "branches": (Change.SAMPLES, Change.TREE),
     "discovery": (Change.DISCOVERY,),
 }
 _WITH_ID = frozenset({"node", "card", "discovery"})
 _WITH_LIST = frozenset({"cards", "nodes"})
+_DEEPEST = 3  # a path of site, cluster and rack; below a node are cards
 MOST_IDS = 200
 """Rows that a page of a list can follow; lists show at most 100."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A parsed topic: `kind`, and the identifier (node, card, discovery) or list of them (cards, nodes)."""
+    """A parsed topic: `kind`, and the identifier (node, card, discovery), list of them (cards, nodes) or place (branches)."""
 
     kind: str
     id: UUID | None = None
     ids: tuple[UUID, ...] = ()
+    path: paths.Path = ()
 
     def __str__(self) -> str:
+        if self.kind == "branches":
+            return f"branches:{paths.written(self.path)}"
         named = [self.id] if self.id is not None else self.ids
         return f"{self.kind}:{','.join(map(str, named))}" if named else self.kind
 
@@ -55,7 +62,10 @@ class Topic:
 def parse(text: str) -> Topic | None:
     """The topic that a client named; None when there is no such topic."""
     kind, separator, identifiers = text.partition(":")
-    if kind not in _FOLLOWS or (kind in _WITH_ID | _WITH_LIST) != bool(separator):
+    if kind == "branches" and separator:
+        path = paths.parse(identifiers)
+        return None if path is None or len(path) > _DEEPEST else Topic(kind, path=path)
+    if kind not in _FOLLOWS or kind == "branches" or (kind in _WITH_ID | _WITH_LIST) != bool(separator):
         return None
     if not separator:
         return Topic(kind)

@@ -43,7 +43,7 @@ function frame(colours, data, title, unit, top) {
       axisLabel: { color: colours.muted, hideOverlap: true }, axisLine: { lineStyle: { color: colours.line } }, splitLine: { show: false },
     },
     yAxis: {
-      type: "value", min: 0, max: top, name: unit, nameTextStyle: { color: colours.muted, align: "right" }, splitNumber: 3,
+      type: "value", min: 0, max: top, name: unit, nameTextStyle: { color: colours.muted, align: "right" }, splitNumber: 3, ...(top === 100 ? { interval: 25 } : {}),
       axisLabel: { color: colours.muted }, splitLine: { lineStyle: { color: colours.line } },
     },
   };

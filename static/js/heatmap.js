@@ -129,7 +129,7 @@ class HeatMap {
     const slices = this.layout.slices[index];
     if (slices && size >= 9) this.paintSlices(index, slices, left, top, size, colour);
     if (gone && data.measure !== "state") this.cross(left, top, size, colour);
-    if (size > 30) this.paintText(index, kind, value, left, top, size, colour);
+    if (size > 30 && !gone) this.paintText(index, kind, value, left, top, size, colour);
     if (this.selected.has(index) || index === this.at) {
       pen.strokeStyle = index === this.at ? colour.text : colour.busy;
       pen.lineWidth = 2.5;

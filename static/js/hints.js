@@ -1,9 +1,13 @@
-// One tooltip for every element with data-hint: by pointer, by focus, by tap. Escape closes it.
+// One tooltip for every element with data-hint, and for every time, whose exact moment it says: by pointer, by focus, by tap. Escape closes it.
+import { exact } from "./times.js";
+
+const OWNERS = "[data-hint], time[datetime]";
 let box = null;
 let owner = null;
 
 function show(element) {
-  const text = element.dataset.hint;
+  const moment = element.matches("time[datetime]") ? new Date(element.getAttribute("datetime")) : null;
+  const text = [element.dataset.hint, moment && exact(moment)].filter(Boolean).join("\n");
   if (!text) return;
   if (!box) {
     box = document.createElement("div");
@@ -14,7 +18,7 @@ function show(element) {
   }
   owner = element;
   let age = "";
-  if (element.dataset.at) {
+  if (element.dataset.at && !moment) {
     const seconds = Math.max(0, Math.round(Date.now() / 1000 - Number(element.dataset.at)));
     age = `\nRead ${seconds < 120 ? `${seconds} s` : seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`} ago`;
   }
@@ -38,7 +42,7 @@ function hide() {
 
 export function startHints() {
   const over = (event) => {
-    const element = event.target.closest ? event.target.closest("[data-hint]") : null;
+    const element = event.target.closest ? event.target.closest(OWNERS) : null;
     if (element && element !== owner) show(element);
     else if (!element) hide();
   };

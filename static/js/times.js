@@ -25,8 +25,6 @@ export function paintTime(element) {
   if (Number.isNaN(date.getTime())) return;
   const text = element.hasAttribute("data-exact") ? exact(date) : relative(date);
   if (element.textContent !== text) element.textContent = text;
-  const full = exact(date);
-  if (element.title !== full) element.title = full;
 }
 
 export function paintTimes(root = document) {

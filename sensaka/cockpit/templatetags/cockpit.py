@@ -10,7 +10,9 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from sensaka.cockpit.lines import grouped
 from sensaka.live import cells as writing
+from sensaka.live import sensors
 from sensaka.live.cells import Cell, Cells
 from sensaka.live.words import NODE_TAGS, state_words
 
@@ -105,12 +107,15 @@ def heading(context: dict[str, Any], column: str, title: str, number: bool = Fal
     )
 
 
+register.filter("grouped", grouped)
 register.filter("watts", writing.watts)
 register.filter("size", writing.size)
 register.filter("percent", writing.percent)
 register.filter("count", writing.count)
 register.filter("duration", writing.duration)
 register.filter("state_words", state_words)
+register.filter("sensor_reading", sensors.reading)
+register.filter("sensor_limit", sensors.limit)
 
 
 @register.filter
