@@ -127,8 +127,9 @@ def enrol_agent(*, token: str, claim: Claim, version: str, now: datetime | None 
     """Makes the machine's agent known in the token's place, and gives the node token, which is not kept.
 
     A machine that is known already, by its serial, UUID or machine id, keeps its node and place; its earlier node
-    token no longer holds. Raises UnknownToken, TokenExpired, TokenUsedUp, and InvalidInput when nothing tells this
-    machine from others; then the token has lost no use.
+    token no longer holds, and the journal says so, with a warning where that token was in use just before. Raises
+    UnknownToken, TokenExpired, TokenUsedUp, and InvalidInput when nothing tells this machine from others or when it is
+    known at another site than the token's; then the token has lost no use.
     """
     at = now or timezone.now()
     if not (claim.machine_id or claim.system_serial or claim.system_uuid):
@@ -149,6 +150,10 @@ def enrol_agent(*, token: str, claim: Claim, version: str, now: datetime | None 
             source="agent",
             simulated=claim.simulated,
         )
+        if node.site_id != place.site_id:
+            raise InvalidInput(
+                f"this machine is known as node {node.name} of site {node.site.name}: use a token of that site"
+            )
         _adopt(node, at)
         return _install(node, claim, version=version, at=at)
 
@@ -181,6 +186,11 @@ def _adopt(node: Node, at: datetime) -> None:
         write_entries(notes=[Note(JournalKind.NODE_STATE, text, at, node.id, None, "agent")])
 
 
+def _heard_lately(agent: Agent, at: datetime) -> bool:
+    """Whether the agent's last post is so fresh that it may be running now (three of its intervals)."""
+    return agent.succeeded_at is not None and at - agent.succeeded_at <= timedelta(seconds=3 * agent.interval)
+
+
 def _install(node: Node, claim: Claim, *, version: str, at: datetime) -> tuple[Agent, str]:
     token = NODE_PREFIX + secrets.token_urlsafe(32)
     facts = {
@@ -190,8 +200,11 @@ def _install(node: Node, claim: Claim, *, version: str, at: datetime) -> tuple[A
         "revoked_at": None,
         "simulated": claim.simulated,
     }
+    before = Agent.objects.filter(node=node).first()
     agent, new = Agent.objects.update_or_create(node=node, defaults=facts)
     known = [f"The agent on node {node.name} was {'enrolled' if new else 'enrolled again; its earlier token is void'}."]
+    if before is not None and before.revoked_at is None and _heard_lately(before, at):
+        known.append("The earlier token was in use until then: if nobody set this machine up anew, another poses as it.")
     if claim.hostname and node.name.startswith(f"{claim.hostname}~"):
         known.append(f"Its machine calls itself {claim.hostname}, as another machine of this site does.")
     detail = {"agent": str(agent.pk), "hostname": claim.hostname, "version": version[:32]}
