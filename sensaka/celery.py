@@ -1,11 +1,14 @@
 """The Celery application. Its settings are Django's CELERY_*; its rhythm is in schedule.py."""
 
 import os
+import signal
 import warnings
 
 from celery import Celery
 from celery.platforms import SecurityWarning
+from celery.signals import worker_process_init
 
+from sensaka.embedded import arm_death_signal
 from sensaka.schedule import BEAT_SCHEDULE
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sensaka.settings.dev")
@@ -19,3 +22,9 @@ app = Celery("sensaka")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.beat_schedule = BEAT_SCHEDULE
 app.autodiscover_tasks()
+
+
+@worker_process_init.connect  # type: ignore[untyped-decorator] # celery has no types
+def end_with_the_worker(**_: object) -> None:
+    """A pool process whose worker was killed would finish its poll and wait for ever; leases make its end safe."""
+    arm_death_signal(signal.SIGKILL)

@@ -65,6 +65,8 @@ class Child:
     command: Sequence[str]
     environment: dict[str, str]
     stop_signal: signal.Signals = signal.SIGTERM
+    orphan_signal: signal.Signals = signal.SIGTERM
+    """What the kernel sends when the supervisor is gone."""
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     pause: float = 1.0
@@ -75,7 +77,7 @@ class Child:
         self.started_at = time.monotonic()
         self.process = subprocess.Popen(
             self.command, cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=embedded.die_with_parent(self.stop_signal),
+            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=embedded.die_with_parent(self.orphan_signal),
         )  # fmt: skip
         assert self.process.stdout is not None
         threading.Thread(target=self._copy_log, args=(self.process.stdout,), daemon=True).start()
@@ -225,8 +227,9 @@ class Supervisor:
         ]  # fmt: skip
         children = [
             Child("web", web, environment),
-            # warm shutdown would wait for a poll to end; leases make a cold one safe
-            Child("worker", worker, environment, stop_signal=signal.SIGQUIT),
+            # Warm shutdown would wait for a poll to end; leases make a cold one safe. An orphan waits for a Redis
+            # that ended at the same moment, whatever it is asked.
+            Child("worker", worker, environment, stop_signal=signal.SIGQUIT, orphan_signal=signal.SIGKILL),
             Child("beat", beat, environment),
         ]
         if self.demo:

@@ -8,7 +8,7 @@ both when this process dies (PR_SET_PDEATHSIG), so a crash leaves no orphan.
 
 from sensaka.embedded.layout import Layout, Secrets, reachable_by_others, secrets
 from sensaka.embedded.postgresql import PostgreSQL
-from sensaka.embedded.processes import ServiceError, die_with_parent, end_process
+from sensaka.embedded.processes import ServiceError, arm_death_signal, die_with_parent, end_process
 from sensaka.embedded.redis_server import Redis
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Redis",
     "Secrets",
     "ServiceError",
+    "arm_death_signal",
     "die_with_parent",
     "end_process",
     "reachable_by_others",

@@ -17,7 +17,7 @@ class ServiceError(RuntimeError):
 
 def die_with_parent(last_signal: int) -> Callable[[], None]:
     """A preexec function: the kernel sends `last_signal` to the child when its parent ends."""
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = ctypes.CDLL(None, use_errno=True)  # not after the fork: loading takes locks
     parent = os.getpid()
 
     def arm() -> None:
@@ -26,6 +26,11 @@ def die_with_parent(last_signal: int) -> Callable[[], None]:
             os._exit(1)
 
     return arm
+
+
+def arm_death_signal(last_signal: int) -> None:
+    """The kernel sends `last_signal` to this very process when its parent ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, last_signal)
 
 
 def end_process(
