@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def example_settings() -> dict[str, str]:
     lines = (ROOT / "deploy" / "compose.env.example").read_text().splitlines()
     pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
-    return {name: value for name, value in pairs}
+    return dict(pairs)
 
 
 def test_compose_runs_what_the_architecture_names() -> None:
