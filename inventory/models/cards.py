@@ -174,4 +174,6 @@ class ProcessBinding(Record):
 
     class Meta:
         ordering = ["pid"]
-        constraints = [models.UniqueConstraint("card", "slice", "pid", "owner", name="process_once", nulls_distinct=False)]
+        constraints = [
+            models.UniqueConstraint("card", "slice", "pid", "owner", name="process_once", nulls_distinct=False)
+        ]

@@ -204,7 +204,9 @@ def _install(node: Node, claim: Claim, *, version: str, at: datetime) -> tuple[A
     agent, new = Agent.objects.update_or_create(node=node, defaults=facts)
     known = [f"The agent on node {node.name} was {'enrolled' if new else 'enrolled again; its earlier token is void'}."]
     if before is not None and before.revoked_at is None and _heard_lately(before, at):
-        known.append("The earlier token was in use until then: if nobody set this machine up anew, another poses as it.")
+        known.append(
+            "The earlier token was in use until then: if nobody set this machine up anew, another poses as it."
+        )
     if claim.hostname and node.name.startswith(f"{claim.hostname}~"):
         known.append(f"Its machine calls itself {claim.hostname}, as another machine of this site does.")
     detail = {"agent": str(agent.pk), "hostname": claim.hostname, "version": version[:32]}

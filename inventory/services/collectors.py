@@ -117,7 +117,9 @@ def usable_url(url: str) -> str:
     if "@" in parts.netloc:
         raise InvalidInput("an address can't hold a log-in: everybody who sees the exporter would see it", field="url")
     if is_never_read(parts.hostname):
-        raise InvalidInput(f"{parts.hostname} is link-local, multicast or no address: no exporter is there", field="url")
+        raise InvalidInput(
+            f"{parts.hostname} is link-local, multicast or no address: no exporter is there", field="url"
+        )
     return url
 
 

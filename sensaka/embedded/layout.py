@@ -9,7 +9,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -126,8 +126,8 @@ class Layout:
 class Secrets:
     """Keys of an embedded installation, made at first start and kept in var/secrets."""
 
-    secret_key: str
-    encryption_key: str
+    secret_key: str = field(repr=False)
+    encryption_key: str = field(repr=False)
 
 
 def secrets(var: Path) -> Secrets:

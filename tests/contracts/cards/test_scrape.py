@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 from inventory.drivers.cards.exporters import scrape
@@ -138,3 +139,26 @@ async def test_one_dead_exporter_delays_nobody():
         )
     assert dead_reading.failures[0].kind is FailureKind.TIMEOUT
     assert len(alive_reading.cards) == 2
+
+
+class _Peer:
+    """What httpx tells of a connection."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def get_extra_info(self, name: str) -> object:
+        return (self.address, 80) if name == "server_addr" else None
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1%eth0", "::ffff:169.254.169.254", "224.0.0.1"])
+async def test_a_name_that_leads_to_a_link_local_address_is_not_read(address: str) -> None:
+    """Whatever name was entered: what answers at an address of cloud metadata is not looked at (X3)."""
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=PAGE, extensions={"network_stream": _Peer(address)})
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        reading, _ = await scrape("http://innocent.example/metrics", deadline=10, client=client)
+    assert reading.cards == ()
+    assert reading.failures[0].kind is FailureKind.PERMISSION

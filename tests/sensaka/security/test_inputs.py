@@ -122,9 +122,7 @@ HISTORY = {
 
 
 @pytest.mark.parametrize("query", HISTORY.values(), ids=HISTORY.keys())
-def test_a_history_at_the_edge_of_time_is_refused(
-    operator: Client, seeded: seed.Seeded, query: dict[str, str]
-) -> None:
+def test_a_history_at_the_edge_of_time_is_refused(operator: Client, seeded: seed.Seeded, query: dict[str, str]) -> None:
     answer = operator.get(f"/api/v1/accelerators/{seeded.cards[0].pk}/history/", query)
     assert answer.status_code == 400, answer.content
 
