@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+import time
 from pathlib import Path
 
 from sensaka.fleet.acts import ACTS
@@ -22,6 +23,22 @@ from sensaka.fleet.run import AlreadyRunning, Options, run
 from sensaka.fleet.world import StateError
 
 OK, FAILED = 0, 1
+QUIET = 15.0  # s
+
+
+class OneForAll(logging.Filter):
+    """Many agents in one process meet the same trouble at the same moment: one of them tells it, for a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        topic, now = str(record.msg).split(" [", 1)[0], time.monotonic()
+        if not record.name.startswith("sensaka.agent") or now - self._told.get(topic, -QUIET) >= QUIET:
+            self._told[topic] = now
+            return True
+        return False
 
 
 def run_parser() -> argparse.ArgumentParser:
@@ -73,6 +90,7 @@ def _state(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     options = run_parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger().handlers[0].addFilter(OneForAll())
     for name in ("httpx", "httpcore", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
     asyncio.run(
