@@ -27,10 +27,8 @@ def grouped(entries: Iterable[JournalEntry]) -> list[tuple[JournalEntry, list[Jo
 
 
 def _alike(one: JournalEntry, other: JournalEntry) -> bool:
-    same = (one.kind, one.node_id, one.source, one.actor_id) == (
-        other.kind,
-        other.node_id,
-        other.source,
-        other.actor_id,
-    )
-    return same and abs(one.at - other.at) <= _APART
+    return _sort(one) == _sort(other) and abs(one.at - other.at) <= _APART
+
+
+def _sort(entry: JournalEntry) -> tuple[object, ...]:
+    return entry.kind, entry.node_id, entry.source, entry.actor_id

@@ -3,6 +3,7 @@
 A handful of queries for any number of cards, kept for half a second and shared by all readers of this process.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 from uuid import UUID
 
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from inventory.models import Card, Slice
@@ -19,13 +21,17 @@ from inventory.selectors import cards
 from inventory.selectors.samples import CurrentSample, current_samples
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 KEEP = 0.5  # seconds; current samples are kept for one more behind it
+SLOW = 0.5  # seconds; what takes longer to make is renewed in the background
+STALE = 10.0  # seconds that readers may get the last value meanwhile; live pages are read again as often
 
 
 class Shared(Generic[T]):
     """A value that is made at most once in `keep` seconds in this process, by whoever asks first.
 
-    One that took long to make is kept for as long as that, so that a large fleet can't eat the process.
+    One that took long to make (SLOW) is kept for as long as that, and up to STALE readers get the last
+    one while a thread makes the next: a page of a large fleet opens at once, and its live line follows.
     """
 
     def __init__(self, make: Callable[[], T], keep: float = KEEP) -> None:
@@ -33,21 +39,50 @@ class Shared(Generic[T]):
         self._lock = threading.Lock()
         self._value: T | None = None
         self._made_at = self._took = float("-inf")
+        self._renewing = False
 
     def get(self) -> T:
-        """The value, not older than `keep` or than it took to make, whichever is longer."""
+        """The value, not older than `keep`, or than STALE where it takes long to make."""
+        known, age = self._value, time.monotonic() - self._made_at
+        if known is not None and age <= max(self._keep, self._took):
+            return known
+        # Inside a transaction only this thread sees what was written.
+        if known is not None and self._took > SLOW and age <= STALE and not connection.in_atomic_block:
+            self._renew()
+            return known
         with self._lock:
-            began = time.monotonic()
-            if self._value is None or began - self._made_at > max(self._keep, self._took):
-                self._value = self._make()
-                self._made_at = time.monotonic()
-                self._took = self._made_at - began
-            return self._value
+            value = self._value
+            if value is None or time.monotonic() - self._made_at > max(self._keep, self._took):
+                value = self._remake()
+            return value
 
     def forget(self) -> None:
         """The next `get` makes it anew."""
         with self._lock:
             self._value = None
+
+    def _remake(self) -> T:
+        began = time.monotonic()
+        value = self._make()
+        self._value, self._made_at = value, time.monotonic()
+        self._took = self._made_at - began
+        return value
+
+    def _renew(self) -> None:
+        if self._renewing:
+            return
+        self._renewing = True
+        threading.Thread(target=self._renew_now, name="live-renewal", daemon=True).start()
+
+    def _renew_now(self) -> None:
+        try:
+            with self._lock:
+                self._remake()
+        except DatabaseError as error:  # whoever asks after STALE is told
+            logger.warning("the fleet could not be read anew: %s", error)
+        finally:
+            self._renewing = False
+            connection.close()
 
 
 @dataclass(frozen=True, slots=True)

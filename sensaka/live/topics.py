@@ -40,7 +40,7 @@ MOST_IDS = 200
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A parsed topic: `kind`, and the identifier (node, card, discovery), list of them (cards, nodes) or place (branches)."""
+    """A parsed topic: `kind` and an identifier (node, card, discovery), several (cards, nodes) or a path (branches)."""
 
     kind: str
     id: UUID | None = None

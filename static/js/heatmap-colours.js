@@ -3,8 +3,16 @@ import { colour } from "./colours.js";
 
 const STOPS = [[0, 32, 77], [49, 68, 107], [102, 105, 112], [149, 143, 120], [203, 186, 105], [255, 234, 70]];
 
+const known = new Map(); // writing a colour as text costs more than filling a cell with it
+
 export function scaleColour(share) {
-  const at = Math.min(1, Math.max(0, share)) * (STOPS.length - 1);
+  const step = Math.round(Math.min(1, Math.max(0, share)) * 200);
+  if (!known.has(step)) known.set(step, mixed(step / 200));
+  return known.get(step);
+}
+
+function mixed(share) {
+  const at = share * (STOPS.length - 1);
   const low = Math.floor(at);
   const high = Math.min(low + 1, STOPS.length - 1);
   const mix = STOPS[low].map((part, index) => Math.round(part + (STOPS[high][index] - part) * (at - low)));

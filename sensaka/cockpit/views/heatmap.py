@@ -11,7 +11,7 @@ from sensaka.live.fleet_cells import by, tally
 from sensaka.live.snapshots import snapshot
 from sensaka.live.topics import Topic
 
-_TABLE_LIMIT = 500
+_TABLE_LIMIT = 200
 
 
 @inventory_page

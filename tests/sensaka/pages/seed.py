@@ -66,7 +66,7 @@ def values(utilization: float | None, **more: float) -> CardValues:
             "power_limit": 700,
             "sm_clock": 1200 + 700 * busy,
             "memory_clock": 2619,
-            "throttle_reasons": 0,
+            "throttle_reasons": 0x4 if busy > 0.8 else 0,
             "pcie_tx": 1e9 * busy,
             "pcie_rx": 2e9 * busy,
             "nvlink_tx": 4e10 * busy,
@@ -225,7 +225,12 @@ def _sources(
         interval=3600,
         due_at=now + timedelta(seconds=30),
         simulated=True,
-        sensors=[{"name": "Inlet Temp", "kind": "temperature", "unit": "Cel", "value": 23.5, "upper_critical": 45.0}],
+        sensors=[
+            {"name": "Inlet Temp", "kind": "temperature", "unit": "C", "value": 23.5, "upper_critical": 45.0},
+            {"name": "GPU 1 TEMP 1", "kind": "margin", "unit": "C", "value": 38.0, "lower_critical": -2.0},
+            {"name": "Fan 1", "kind": "fan", "unit": "RPM", "value": 11250.0},
+            {"name": "PSU 1 Input", "kind": "power", "unit": "W", "value": 1612.0},
+        ],
     )
     made.agents[node.name] = Agent.objects.create(
         node=node,
@@ -299,6 +304,15 @@ def _special(made: Seeded, now: datetime, samples: list[Sample]) -> None:
         first_seen_at=now - timedelta(hours=5),
         seen_at=now,
     )
+    for place in range(1, 7):
+        JournalEntry.objects.create(
+            at=now - timedelta(days=40, seconds=place),
+            kind=JournalKind.CARD_APPEARED,
+            node=failed.node,
+            card=made.cards[place],
+            source="agent",
+            text=f"Card {made.cards[place].slot} appeared on {failed.node}.",
+        )
     bmc = made.bmcs["r01-gpu01"]
     Bmc.objects.filter(pk=bmc.pk).update(
         failing_since=now - timedelta(minutes=12),

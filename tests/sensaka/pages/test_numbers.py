@@ -2,15 +2,23 @@
 
 import itertools
 import re
+from datetime import timedelta
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from inventory.models import Slice
+from inventory.models import Card, Exporter, JournalEntry, Slice
+from inventory.rules.counts import count
+from inventory.selectors.cards import card_rows
+from inventory.selectors.tree import site_tree
 from sensaka.cockpit import heat
-from sensaka.live import snapshots
+from sensaka.cockpit.lines import grouped
+from sensaka.live import attention, snapshots
+from sensaka.live.branches import branches
 from sensaka.live.fleet import fleet
+from sensaka.live.paths import parse
 from sensaka.live.topics import Topic
 from tests.sensaka.pages import seed
 
@@ -164,3 +172,68 @@ def test_every_live_cell_on_a_page_is_in_its_snapshot(seeded: seed.Seeded, opera
         wanted = set(re.findall(r'data-live(?:-fill|-refresh)?="([^"]+)"', html))
         assert len(wanted) > 5
         assert wanted <= set(snapshots.snapshot(topic)), address
+
+
+def test_a_card_in_conflict_is_available_nowhere(seeded: seed.Seeded, operator: Client) -> None:
+    """I1: one rule: the page, the list, the map, the tree and the inventory's own counts say the same."""
+    before = count(row.facts for row in card_rows())
+    card = next(row for row in fleet().cards if row.kind == "busy")
+    Card.objects.filter(pk=card.id).update(conflict="Two sources give it different serials.")
+    snapshots.forget()
+    cells = dict(snapshots.snapshot(Topic("fleet")))
+    after = count(row.facts for row in card_rows())
+    assert (after.available, after.busy, after.out) == (before.available - 1, before.busy - 1, before.out + 1)
+    for name in (*COUNTED, "out"):
+        assert number(cells, f"all.{name}") == getattr(after, name)
+        tree = dict(snapshots.snapshot(Topic("branches")))
+        if name in ("installed", "busy", "idle", "unknown", "out"):
+            parts = [number(tree, key) for key in tree if key.endswith(f".{name}")]
+            assert sum(parts) == getattr(after, name)
+    assert fleet().by_id[card.id].available is False
+    rows = operator.get(reverse("cards"), {"kind": "available"}).context["page"].paginator
+    assert str(card.id) not in {str(row.id) for page in rows for row in page}
+    body = operator.get(reverse("map-data"), {"measure": "state", "layout": "1"}).json()
+    place = body["layout"]["cards"].index(str(card.id))
+    assert body["kinds"][body["kind"][place]] == "out"
+
+
+def test_the_tree_is_the_inventorys(seeded: seed.Seeded) -> None:
+    """I1: sites and racks count as in the inventory's own tree."""
+    for site in site_tree().sites:
+        mine = next(branch for branch in branches(()) if branch.path == str(site.site.pk))
+        assert mine.numbers == site.counts
+        racks = {rack.rack.pk if rack.rack else None: rack.counts for rack in site.racks}
+        for cluster in branches((site.site.pk,)):
+            path = parse(cluster.path)
+            assert path is not None
+            for rack in branches(path):
+                key = parse(rack.path)
+                assert key is not None
+                assert rack.numbers == racks[key[-1]]
+
+
+def test_a_source_that_never_answered_is_named_by_its_place(seeded: seed.Seeded) -> None:
+    """I5: a URL alone says nothing to whoever has to go there."""
+    exporter = seeded.exporter
+    assert exporter is not None
+    texts = [item.text for item in attention.items()]
+    assert any(f"{exporter.url} on e01-gpu01" in text for text in texts)
+    Exporter.objects.filter(pk=exporter.pk).update(node=None, rack=seeded.nodes["e01-gpu01"].rack)
+    snapshots.forget()
+    assert any(f"{exporter.url} in E01, Edge" in item.text for item in attention.items())
+
+
+def test_the_journal_groups_what_happened_at_once(seeded: seed.Seeded) -> None:
+    node = seeded.nodes["a01-gpu01"]
+    now = timezone.now()
+    for number_of in range(8):
+        JournalEntry.objects.create(
+            at=now + timedelta(seconds=number_of),
+            kind="card_appeared",
+            node=node,
+            source="agent",
+            text=f"Card {number_of}",
+        )
+    lines = grouped(JournalEntry.objects.filter(node=node).order_by("-at"))
+    assert (lines[0][0].text, len(lines[0][1])) == ("Card 7", 7)
+    assert all(rest == [] for _, rest in lines[1:])
