@@ -7,7 +7,7 @@ our code at that moment explains nothing, and the traces would bury the line tha
 import logging
 
 import psycopg
-from billiard.exceptions import WorkerLostError  # type: ignore[import-untyped]
+from billiard.exceptions import WorkerLostError
 from django.db import InterfaceError, OperationalError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
