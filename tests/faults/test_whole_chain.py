@@ -213,7 +213,7 @@ def test_a_mended_line_fills_the_seconds_that_were_unknown(chain: Chain, story: 
     """I7: late samples turn unknown into what was true, in buckets that were already closed."""
     cut_at: float = story["cut_at"]
     bucket = cut_at // BUCKET * BUCKET
-    if bucket + BUCKET - cut_at < 90:  # too little of it was cut
+    if bucket + BUCKET - cut_at < 75:  # too little of it was cut
         bucket += BUCKET
     until(lambda: _bucket(chain, CUT, bucket), bucket + BUCKET + 150 - time.time(), "a closed bucket", every=2)
     before = _bucket(chain, CUT, bucket)
