@@ -1,5 +1,7 @@
 """BMCs and exporters that are due are read, and what they gave is stored. Rounds: see `rounds.py`."""
 
+import asyncio
+import contextlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +34,7 @@ from inventory.signals import collector_read
 POLL_DEADLINE = 20.0  # s for one poll of a BMC
 DISCOVER_DEADLINE = 90.0  # s for a walk through everything (TELEMETRY 6.10: whole trees take minutes on some)
 SCRAPE_DEADLINE = 10.0  # s for one exporter page
+_CLOSE_SECONDS = 7.0  # s; a log-out may take five
 _LEASE_MARGIN = timedelta(seconds=30)
 # What a BMC consists of is looked at again so often; a random part keeps BMCs from doing it together.
 REDISCOVER = timedelta(hours=1)
@@ -136,7 +139,10 @@ async def read_bmc(job: BmcJob) -> BmcAnswer:
         else:
             reading = await driver.poll(deadline=job.deadline)
     finally:
-        await driver.close()
+        # What was read must not be lost because the farewell takes long.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await driver.close()
     export = getattr(driver, "export_links", None)
     return BmcAnswer(reading, export() if export is not None else {}, job.whole)
 

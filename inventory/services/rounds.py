@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 CONCURRENCY = 64  # reads under way in one round
 CLAIM_SECONDS = 50.0  # a round claims no longer than this, well below the task's time limit
-_FAREWELL = 10.0  # s a driver may take beyond its deadline to log out and close; twice what ours allow themselves
+_FAREWELL = 10.0  # s a read may take beyond its deadline, to log out and close
 _PAUSE = 0.5  # s between two looks for due work while reads are under way
 
 Job = TypeVar("Job")
@@ -74,6 +74,8 @@ class _Reader(Generic[Job, Answer]):
             # Drivers keep their deadline themselves; this one is for a driver that does not.
             async with asyncio.timeout(self._work.deadline(job) + _FAREWELL):
                 answer = await self._work.read(job)
+        except TimeoutError:
+            log.warning("reading %s did not keep its deadline and was broken off", job)
         except Exception:
             log.exception("reading %s failed inside the driver", job)
         finally:
