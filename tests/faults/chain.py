@@ -93,6 +93,7 @@ class Chain:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "sensaka.supervisor", "demo"], cwd=ROOT, env=environment,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=embedded.die_with_parent(signal.SIGINT),
             )  # fmt: skip
         until(lambda: self._started() and self.ready(), 240, "the first ready page")
         return time.monotonic() - began
