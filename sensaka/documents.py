@@ -1,7 +1,7 @@
 """Documents made from the code: docs/states.md and docs/openapi.yaml.
 
-    python -m sensaka.documents           write them
-    python -m sensaka.documents --check   fail when a committed one is out of date, or a migration is missing
+python -m sensaka.documents           write them
+python -m sensaka.documents --check   fail when a committed one is out of date, or a migration is missing
 """
 
 import argparse
