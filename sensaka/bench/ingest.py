@@ -8,6 +8,7 @@ import asyncio
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -90,6 +91,7 @@ class Stage:
              "--bind", f"127.0.0.1:{self.port}", "--worker-class", "uvicorn_worker.UvicornWorker", "--workers", "1",
              "--log-level", "warning", "--backlog", "2048"],
             cwd=_ROOT, env=self._environment, start_new_session=True,
+            preexec_fn=embedded.die_with_parent(signal.SIGTERM),
         )  # fmt: skip
         wait_for_port(self.port, self.web)
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import shutil
+import signal
 import subprocess
 import time
 import urllib.request
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from sensaka.bench.ingest_fleet import card_uuid
 from sensaka.bench.processes import cpu_seconds, end, free_port, wait_for_port
+from sensaka.embedded import die_with_parent
 
 SERIES_A_CARD = 12
 SCRAPE_EVERY = 1
@@ -107,7 +109,11 @@ async def measure(folder: Path, *, nodes: int, cards: int, seconds: float) -> Pe
         f"--web.listen-address=127.0.0.1:{port}", "--log.level=error",
     ]  # fmt: skip
     server = subprocess.Popen(  # noqa: ASYNC220 - starting takes no time
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=die_with_parent(signal.SIGTERM),
     )
     try:
         await asyncio.to_thread(wait_for_port, port, server)
