@@ -14,6 +14,9 @@ from playwright.sync_api import Browser, Page, expect
 from tests.e2e.conftest import Stack, watched
 from tests.sensaka.pages.seed import PASSWORD
 
+# one worker: Playwright's loop and the database of these tests live once
+pytestmark = pytest.mark.xdist_group("browser")
+
 
 @pytest.fixture
 def page(stack: Stack, browser: Browser, sessions: dict[str, Any]) -> Iterator[Page]:

@@ -9,6 +9,9 @@ from playwright.sync_api import Browser, Page
 
 from tests.e2e.conftest import Stack, Watched, watched
 
+# one worker: Playwright's loop and the database of these tests live once
+pytestmark = pytest.mark.xdist_group("browser")
+
 PAGES = {
     "overview": "/",
     "attention": "/overview/attention/?all=1",

@@ -7,7 +7,7 @@ from sensaka.fleet.ipmi import IpmiSimulator
 from tests.contracts.bmc_contract import BmcContract, Live
 from tests.labs.ipmi.conftest import Connect, bmc
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("fleet")]
 NAME = "bmc-1"
 
 

@@ -21,7 +21,7 @@ from inventory.observations import BmcReading, BmcTarget, FailureKind, PowerStat
 from sensaka.fleet.ipmi import IpmiSimulator, SimulatedBmc
 from tests.labs.ipmi.conftest import PASSWORD, USERNAME, Connect, bmc, free_port, require_simulator
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("fleet")]
 DEADLINE = 30.0
 
 

@@ -17,7 +17,7 @@ from sensaka.fleet.ipmi_image import Sensor, record
 from tests.labs.ipmi.conftest import PASSWORD, USERNAME, Connect, bmc
 from tests.labs.ipmi.relay import Relay
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("fleet")]
 DEADLINE = 30.0
 INLET, NODE_POWER = b"\x01", b"\x02"
 RESPONSE = 0xC0  # payload type byte of an authenticated, encrypted IPMI message

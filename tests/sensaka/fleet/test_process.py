@@ -184,6 +184,7 @@ async def test_children_end_with_a_killed_fleet(running: Running, product: Produ
     await running.start()
     await until(lambda: "runs as its own process" in running.said() or running.ended(), "the real agent")
     assert running.process is not None
+    assert not running.ended(), running.said()
     children = children_of(running.process.pid)
     plan = make_plan(seed=1, nodes=NODES, ipmi=ipmi.available() is None)
     assert len(children) == 1 + sum(node.protocol == "ipmi" for node in plan.nodes), running.said()
