@@ -1,6 +1,7 @@
 """How jobs end on a real Slurm, seen live and in the accounting, run by run."""
 
 import asyncio
+import functools
 import signal
 from datetime import UTC, datetime, timedelta
 
@@ -159,10 +160,16 @@ async def test_churn_equals_the_accounting_to_the_second(quiet: SlurmLab, cluste
         seen.update({run.key: run for run in reading.runs})
         watermark = reading.watermark
 
+    async def running(number: int) -> bool:
+        return bool(quiet.run("squeue", "-h", "-j", str(number), "-t", "running", "-o", "%i").strip())
+
     for n in range(200):
         options = ("-p", "all", f"--gres=gpu:{n % 4}") if n % 4 else ("-p", "all")
-        numbers.append(await asyncio.to_thread(quiet.submit, *options, script=f"sleep {n % 3}"))
+        # what is to be requeued has to run still when its turn comes, on a fast machine too
+        seconds = 6 if n % 20 == 7 else n % 3
+        numbers.append(await asyncio.to_thread(quiet.submit, *options, script=f"sleep {seconds}"))
         if n % 20 == 10:
+            await until(functools.partial(running, numbers[-4]), "the job to be requeued runs", 60)
             await cluster.requeue(numbers[-4], deadline=DEADLINE)
             await cluster.cancel(numbers[-1], deadline=DEADLINE)
             await read()
