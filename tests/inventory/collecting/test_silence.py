@@ -104,3 +104,4 @@ def test_tasks_run_with_nothing_to_do() -> None:
         collecting.poll_bmcs, collecting.scrape_exporters, collecting.run_discoveries, collecting.mark_silent_agents,
     ):  # fmt: skip
         task()
+    assert not JournalEntry.objects.exists()
