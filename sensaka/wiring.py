@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from django.contrib.auth.signals import user_logged_out
 from django.db.models.signals import post_save
 
 from inventory import signals
 from inventory.models import Discovery
-from sensaka.live.hub import touch
+from sensaka.live.hub import end_session, touch
 from sensaka.live.topics import Change
 
 
@@ -26,9 +27,15 @@ def _discovery_saved(**_: Any) -> None:
     touch(Change.DISCOVERY)
 
 
+def _signed_out(*, request: Any, **_: Any) -> None:
+    if key := request.session.session_key:
+        end_session(key)
+
+
 def connect() -> None:
     """Connect every receiver; calling it twice changes nothing."""
     signals.samples_stored.connect(_samples_stored, dispatch_uid="live.samples")
     signals.tree_changed.connect(_tree_changed, dispatch_uid="live.tree")
     signals.collector_read.connect(_collector_read, dispatch_uid="live.collectors")
     post_save.connect(_discovery_saved, sender=Discovery, dispatch_uid="live.discovery")
+    user_logged_out.connect(_signed_out, dispatch_uid="live.sessions")

@@ -6,6 +6,9 @@ for a topic is full, later ones carry changed cells only. An empty one, after 10
 the heartbeat. A topic is read at most once a second; every 10 s even if nobody announced a change.
 Snapshots may be up to SETTLE old (two caches stand behind them), so a topic is read again until one
 that was surely made after the change has been seen.
+
+The line ends with the sign-in that opened it: at once when the person signs out (4401), and within
+10 s when they may no longer look (4403), or when the word of the sign-out was lost.
 """
 
 import asyncio
@@ -21,8 +24,8 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import timezone
 
 from sensaka.identity.models import User
-from sensaka.live import snapshots
-from sensaka.live.topics import Change, Topic, affected, parse
+from sensaka.live import sessions, snapshots
+from sensaka.live.topics import Topic, affected, parse
 
 logger = logging.getLogger(__name__)
 GAP = 1.0  # seconds between two messages of a topic
@@ -49,10 +52,13 @@ class Followed:
         return self.read_at + (GAP if self.dirty else REREAD)
 
 
-@database_sync_to_async
-def _still_allowed(user_id: UUID) -> bool:
-    user = User.objects.filter(pk=user_id, is_active=True).first()
-    return user is not None and user.sees_inventory
+async def _refusal(user_id: UUID, session_key: str | None) -> int | None:
+    """The code with which to close a line that may no longer be open."""
+    active = User.objects.filter(pk=user_id, is_active=True)
+    user = await active.afirst() if session_key is None else await sessions.signed_in(session_key)
+    if user is None:
+        return NOT_SIGNED_IN if await active.aexists() else NOT_ALLOWED
+    return None if user.sees_inventory else NOT_ALLOWED
 
 
 @database_sync_to_async
@@ -68,25 +74,27 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         user: object = self.scope.get("user")
         self.followed = {}
-        self._joined: set[Change] = set()
+        self._session: str | None = getattr(self.scope.get("session"), "session_key", None)
+        self._joined: set[str] = set()
         self._wake = asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
         await self.accept()
         if not isinstance(user, User):
             await self.close(NOT_SIGNED_IN)
-        elif not await _still_allowed(user.pk):
-            await self.close(NOT_ALLOWED)
+        elif code := await _refusal(user.pk, self._session):
+            await self.close(code)
         else:
+            await self._join()
             self._pump = asyncio.create_task(self._send_forever(user.pk))
 
     async def disconnect(self, code: int) -> None:
         if self._pump is not None:
             self._pump.cancel()
-        for change in self._joined:
+        for group in self._joined:
             try:
-                await self.channel_layer.group_discard(change.value, self.channel_name)
+                await self.channel_layer.group_discard(group, self.channel_name)
             except (OSError, asyncio.CancelledError, RuntimeError) as error:
-                logger.debug("leaving %s: %s", change.value, error)
+                logger.debug("leaving %s: %s", group, error)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         names: object = None
@@ -108,14 +116,16 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._wake.set()
 
     async def _join(self) -> None:
-        """Enter the groups of what is followed. Without Redis the re-reading every 10 s has to do."""
-        wanted = {change for topic in self.followed for change in topic.changes}
-        for change in sorted(wanted - self._joined):
+        """Enter the groups of the sign-in and of what is followed. Without Redis the round of 10 s has to do."""
+        wanted = {change.value for topic in self.followed for change in topic.changes}
+        if self._session is not None:
+            wanted.add(sessions.group(self._session))
+        for group in sorted(wanted - self._joined):
             try:
-                await self.channel_layer.group_add(change.value, self.channel_name)
-                self._joined.add(change)
+                await self.channel_layer.group_add(group, self.channel_name)
+                self._joined.add(group)
             except Exception as error:  # the layer's errors depend on its backend
-                logger.warning("live pages will be slow: %s can't be followed: %s", change.value, error)
+                logger.warning("live pages will be slow: %s can't be followed: %s", group, error)
 
     async def changed(self, event: dict[str, Any]) -> None:
         """A writer announced a change."""
@@ -123,6 +133,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
             self.followed[topic].dirty = True
             self.followed[topic].nudged_at = time.monotonic()
         self._wake.set()
+
+    async def ended(self, event: dict[str, Any]) -> None:
+        """The person signed out."""
+        if self._pump is not None:
+            self._pump.cancel()
+        await self.close(NOT_SIGNED_IN)
 
     async def _send_forever(self, user_id: UUID) -> None:
         checked_at = time.monotonic()
@@ -135,8 +151,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
             if now - checked_at > REREAD:
                 checked_at = now
                 await self._join()
-                if not await self._allowed(user_id):
-                    await self.close(NOT_ALLOWED)
+                if code := await self._refusal(user_id):
+                    await self.close(code)
                     return
             now = time.monotonic()
             next_due = min((state.due(now) for state in self.followed.values()), default=now + REREAD)
@@ -145,12 +161,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
             except TimeoutError:
                 continue
 
-    async def _allowed(self, user_id: UUID) -> bool:
+    async def _refusal(self, user_id: UUID) -> int | None:
         try:
-            return await _still_allowed(user_id)
+            return await _refusal(user_id, self._session)
         except Exception as error:  # the database is away: nobody reads anything, so nothing leaks
             logger.warning("live: %s", error)
-            return True
+            return None
 
     async def _send_topic(self, topic: Topic, state: Followed) -> None:
         state.read_at = time.monotonic()

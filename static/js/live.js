@@ -3,7 +3,8 @@ import { exact, relative } from "./times.js";
 
 const STALE_AFTER = 15000; // ms without a message: the server beats every 10 s
 const listeners = new Set();
-const state = { socket: null, attempts: 0, lastAt: Date.now(), timer: 0, closed: false };
+const state = { socket: null, attempts: 0, lastAt: Date.now(), timer: 0, closed: false, ended: false, refused: 0 };
+const AGAIN = 1500; // ms after which a line that was refused asks once more: the sign-in may have been renewed
 
 /** Call `listener(message)` for every message: {topic, at, full, values, gone}. */
 export function onLive(listener) {
@@ -28,6 +29,7 @@ function showLink(name, text) {
 }
 
 function check() {
+  if (state.ended) return;
   const quiet = Date.now() - state.lastAt;
   const open = state.socket && state.socket.readyState === WebSocket.OPEN;
   const stale = quiet > STALE_AFTER && topics().length > 0;
@@ -107,6 +109,7 @@ function receive(event) {
   if (message.trouble) return showLink("trouble", "Server in trouble");
   state.lastAt = Date.now();
   state.attempts = 0;
+  if (state.ended || state.refused) resume();
   paint(message);
   listeners.forEach((listener) => listener(message));
   check();
@@ -125,20 +128,38 @@ function connect() {
   socket.addEventListener("open", () => {
     if (topics().length === 0) state.lastAt = Date.now();
     subscribe();
-    showLink("live", "Live");
+    if (!state.ended) showLink("live", "Live");
   });
   socket.addEventListener("message", receive);
   socket.addEventListener("close", (event) => {
     if (state.closed) return;
-    if (event.code === 4401 || event.code === 4403) {
-      showLink("down", "Signed out");
-      return;
-    }
+    if (event.code === 4401 || event.code === 4403) return end(event.code);
     showLink("connecting", "Reconnecting");
     const wait = Math.min(10000, 500 * 2 ** Math.min(state.attempts, 5)) * (0.7 + Math.random() * 0.6);
     state.attempts += 1;
     state.timer = setTimeout(connect, wait);
   });
+}
+
+// The sign-in has ended, here or in another tab: what is shown stays, greyed, and the way back is offered.
+function end(code) {
+  state.ended = true;
+  document.body.classList.add("is-stale");
+  showLink("down", code === 4401 ? "Signed out" : "No longer allowed");
+  const again = document.querySelector("[data-sign-in]");
+  if (again) {
+    again.href = `${again.dataset.signIn}?next=${encodeURIComponent(location.pathname + location.search)}`;
+    again.hidden = code !== 4401;
+  }
+  state.refused += 1;
+  if (state.refused === 1) state.timer = setTimeout(connect, AGAIN);
+}
+
+function resume() {
+  state.ended = false;
+  state.refused = 0;
+  const again = document.querySelector("[data-sign-in]");
+  if (again) again.hidden = true;
 }
 
 export function startLive() {
@@ -156,7 +177,7 @@ export function startLive() {
     connect();
   });
   window.addEventListener("online", () => {
-    if (!state.socket || state.socket.readyState === WebSocket.CLOSED) connect();
+    if (!state.ended && (!state.socket || state.socket.readyState === WebSocket.CLOSED)) connect();
   });
 }
 

@@ -175,3 +175,29 @@ def test_the_theme_is_remembered(stack: Stack, page: Page) -> None:
     assert {before, after} == {"light", "dark"}
     page.reload()
     assert page.locator("html").get_attribute("data-bs-theme") == after
+
+
+def test_signing_out_ends_the_live_pages_of_every_tab(stack: Stack, browser: Browser) -> None:
+    """X3, U6: what another tab shows greys at once and the way back leads to the same page."""
+    context = browser.new_context()
+    page, other = context.new_page(), context.new_page()
+    page.goto(f"{stack.address}/sign-in/")
+    page.fill("#id_username", "auditor")
+    page.fill("#id_password", PASSWORD)
+    page.click("button[type=submit]")
+    page.wait_for_url(f"{stack.address}/")
+    other.goto(f"{stack.address}/fleet/cards/?kind=idle")
+    other.locator("#link-state[data-state=live]").wait_for()
+    page.locator(".user-menu").click()
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url(re.compile("/sign-in/"))
+    expect(other.locator("#link-state")).to_contain_text("Signed out", timeout=3_000)
+    expect(other.locator("body")).to_have_class(re.compile("is-stale"))
+    other.wait_for_timeout(2_500)  # the one more try of the line is refused as well
+    expect(other.locator("#link-state")).to_contain_text("Signed out")
+    other.get_by_role("link", name="Sign in again").click()
+    other.fill("#id_username", "auditor")
+    other.fill("#id_password", PASSWORD)
+    other.click("button[type=submit]")
+    other.wait_for_url(re.compile(r"/fleet/cards/\?kind=idle$"))
+    context.close()

@@ -8,8 +8,10 @@ from asgiref.testing import ApplicationCommunicator
 class Line(ApplicationCommunicator):
     """What a browser does: open, send text, receive text, close."""
 
-    def __init__(self, application: Any, user: Any = None) -> None:
+    def __init__(self, application: Any, user: Any = None, session: Any = None) -> None:
         self.scope = {"type": "websocket", "path": "/ws/live/", "headers": [], "subprotocols": [], "user": user}
+        if session is not None:
+            self.scope["session"] = session
         super().__init__(application, self.scope)
 
     async def open(self) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection
+from django.test import Client
+from django.urls import reverse
 
 from sensaka.identity.models import Role, User
 from sensaka.live import consumer, snapshots
@@ -178,10 +180,65 @@ async def test_a_person_who_may_no_longer_look_is_cut_off(
     await line.say(json.dumps({"subscribe": ["fleet"]}))
     await receive(line)
     await User.objects.filter(pk=people[Role.OPERATOR].pk).aupdate(is_active=False)
+    assert await closed(line) == 4403
+
+
+async def closed(line: Line) -> int:
+    """The code with which the line is closed; what it sent before is passed over."""
     deadline = asyncio.get_running_loop().time() + 10
     while (event := await line.receive_output(5))["type"] != "websocket.close":
         assert asyncio.get_running_loop().time() < deadline
-    assert event["code"] == 4403
+    code: int = event["code"]
+    return code
+
+
+@database_sync_to_async
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+async def opened_by(client: Client, user: User) -> Line:
+    """A line that a browser's cookie opened and that has received its first message."""
+    line = Line(LiveConsumer.as_asgi(), user, client.session)
+    assert (await line.open())["type"] == "websocket.accept"
+    await line.say(json.dumps({"subscribe": ["fleet"]}))
+    assert (await receive(line))["full"] is True
+    return line
+
+
+async def test_signing_out_closes_the_lines_of_that_sign_in_at_once(people: dict[str, User]) -> None:
+    """X3: every tab of the browser, long before the round of 10 s; another browser of the person stays."""
+    user = people[Role.OPERATOR]
+    browser, other = await signed_in(user), await signed_in(user)
+    tabs = [await opened_by(browser, user), await opened_by(browser, user)]
+    elsewhere = await opened_by(other, user)
+    began = asyncio.get_running_loop().time()
+    await database_sync_to_async(browser.post)(reverse("sign-out"))
+    assert [await closed(tab) for tab in tabs] == [4401, 4401]
+    assert asyncio.get_running_loop().time() - began < 3
+    assert await elsewhere.receive_nothing(0.5)
+    for line in (*tabs, elsewhere):
+        await line.close()
+
+
+@pytest.mark.parametrize("how", ["lost word", "new password"])
+async def test_a_sign_in_that_ended_unheard_closes_with_the_next_round(
+    people: dict[str, User], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """X3: Redis lost the word of a sign-out, or a new password ended the session."""
+    monkeypatch.setattr(consumer, "REREAD", 0.2)
+    user = people[Role.AUDITOR]
+    client = await signed_in(user)
+    line = await opened_by(client, user)
+    if how == "lost word":
+        await client.session.adelete()
+    else:
+        user.set_password("another one altogether")
+        await user.asave()
+    assert await closed(line) == 4401
+    await line.close()
 
 
 async def test_trouble_of_the_database_is_said_and_overcome(
