@@ -9,6 +9,16 @@ from inventory.models.cards import (
     Sighting,
     Slice,
 )
+from inventory.models.clusters import (
+    ClusterConnection,
+    Cordon,
+    CordonPurpose,
+    LiftedBy,
+    Reservation,
+    Scheduler,
+    SchedulerNode,
+    SchedulerQueue,
+)
 from inventory.models.collectors import (
     Agent,
     Bmc,
@@ -19,6 +29,7 @@ from inventory.models.collectors import (
     EnrolmentToken,
     Exporter,
 )
+from inventory.models.jobs import CardSource, Job, JobCard, JobNode
 from inventory.models.nodes import FirmwareComponent, JournalEntry, JournalKind, Node
 from inventory.models.places import Cluster, Rack, Site, SiteKind
 
@@ -29,19 +40,31 @@ __all__ = [
     "BusyThreshold",
     "Card",
     "CardModel",
+    "CardSource",
     "Cluster",
+    "ClusterConnection",
+    "Cordon",
+    "CordonPurpose",
     "Credential",
     "Discovery",
     "DiscoveryState",
     "EnrolmentToken",
     "Exporter",
     "FirmwareComponent",
+    "Job",
+    "JobCard",
+    "JobNode",
     "JournalEntry",
     "JournalKind",
+    "LiftedBy",
     "Node",
     "Placement",
     "ProcessBinding",
     "Rack",
+    "Reservation",
+    "Scheduler",
+    "SchedulerNode",
+    "SchedulerQueue",
     "Sighting",
     "Site",
     "SiteKind",

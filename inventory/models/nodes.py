@@ -85,6 +85,12 @@ class JournalKind(models.TextChoices):
     FIRMWARE_CHANGED = "firmware_changed", "Firmware changed"
     COLLECTOR_FAILED = "collector_failed", "Collector stopped answering"
     COLLECTOR_RECOVERED = "collector_recovered", "Collector answers again"
+    NODE_CORDONED = "node_cordoned", "Node taken out of scheduling"
+    NODE_UNCORDONED = "node_uncordoned", "Node returned to scheduling"
+    NODE_DRAINED = "node_drained", "Node drained"
+    CLUSTER_LOST = "cluster_lost", "Cluster out of reach"
+    CLUSTER_RECOVERED = "cluster_recovered", "Cluster answers again"
+    JOB_ACT = "job_act", "Job acted on"
     SETTINGS_CHANGED = "settings_changed", "Settings changed"
     NOTE = "note", "Note"
 
@@ -96,10 +102,11 @@ class JournalEntry(Record):
     kind = models.CharField(max_length=24, choices=JournalKind.choices)
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="journal", null=True, blank=True)
     card = models.ForeignKey("inventory.Card", on_delete=models.CASCADE, related_name="journal", null=True, blank=True)
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="journal", null=True, blank=True)
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, related_name="+", null=True, blank=True
     )
-    source = models.CharField(max_length=16, blank=True, help_text="agent, exporter, bmc, user")
+    source = models.CharField(max_length=16, blank=True, help_text="agent, exporter, bmc, cluster, user")
     text = models.CharField(max_length=500)
     detail = models.JSONField(default=dict, blank=True)
 
@@ -108,6 +115,7 @@ class JournalEntry(Record):
         indexes = [
             models.Index(fields=["node", "-at"]),
             models.Index(fields=["card", "-at"]),
+            models.Index(fields=["cluster", "-at"], condition=models.Q(cluster__isnull=False), name="journal_cluster"),
             models.Index(fields=["-at", "-id"]),
             BrinIndex(fields=["created_at"]),
         ]

@@ -27,7 +27,7 @@ class Site(Record):
 
 
 class Cluster(Record):
-    """Nodes that are run together. `scheduler` says by what; its adapter comes with the cluster issue."""
+    """Nodes that are run together. `scheduler` says by what, and its connection how that is reached."""
 
     site = models.ForeignKey(Site, on_delete=models.PROTECT, related_name="clusters")
     name = models.CharField(max_length=100)
