@@ -142,7 +142,11 @@ def test_a_document_survives_a_banner(document):
     assert json.dumps(load(f"'CTRL' + 'C' to stop:\n{text}\n")) == text
 
 
-SCRIPT = """#!{python}
+# The interpreter's path may hold a space, which a #! line can't say: the shell starts it.
+SHELL = """#!/bin/sh
+exec '{python}' '{script}' "$@"
+"""
+SCRIPT = """
 import pathlib, sys, time
 folder = pathlib.Path({folder!r})
 (folder / "asked").open("a").write(sys.argv[1] + "\\n")
@@ -163,7 +167,9 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "release").write_text("rocm6")
     program = tmp_path / "bin" / "amd-smi"
     program.parent.mkdir()
-    program.write_text(SCRIPT.format(python=sys.executable, folder=str(tmp_path)))
+    script = tmp_path / "amd_smi.py"
+    script.write_text(SCRIPT.format(folder=str(tmp_path)))
+    program.write_text(SHELL.format(python=sys.executable, script=script))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     return tmp_path
