@@ -48,11 +48,13 @@ class ClusterConnection(Collector):
     reason = models.CharField(max_length=2000, blank=True, help_text="What is wrong or limited, in words")
     capabilities = models.JSONField(default=list, blank=True, help_text="[{capability, available, via, reason}]")
     scheduler_name = models.CharField(max_length=200, blank=True, help_text="What the scheduler calls the cluster")
+    enforces = models.JSONField(default=list, blank=True, help_text="Limits of tenants that it can enforce")
     token_expires_at = models.DateTimeField(null=True, blank=True)
     described_at = models.DateTimeField(null=True, blank=True)
     nodes_read_at = models.DateTimeField(null=True, blank=True)
     jobs_read_at = models.DateTimeField(null=True, blank=True)
     runs_read_at = models.DateTimeField(null=True, blank=True)
+    follow_cursor = models.CharField(max_length=2000, blank=True, help_text="Where following the jobs goes on")
     runs_watermark = models.DateTimeField(null=True, blank=True, help_text="Ask for runs that ended from here on")
 
     class Meta:

@@ -10,7 +10,8 @@ from django.utils import timezone
 from inventory.models.cards import Card, Slice
 from inventory.models.nodes import Node
 from inventory.models.places import Cluster
-from inventory.rules.jobs import HOLDING, CardKind, JobState, gpu_seconds
+from inventory.rules import jobs as rules
+from inventory.rules.jobs import HOLDING, CardKind, JobState
 from sensaka.platform.models import Record
 
 
@@ -74,6 +75,8 @@ class Job(Record):
     missing_since = models.DateTimeField(null=True, blank=True, help_text="No longer listed, its end not yet known")
     accounted_at = models.DateTimeField(null=True, blank=True, help_text="When the accounting told its end")
     lost_at = models.DateTimeField(null=True, blank=True, help_text="Vanished without a record of its end")
+    live_digest = models.CharField(max_length=32, blank=True, help_text="Of the last live reading: same, nothing to do")
+    run_digest = models.CharField(max_length=32, blank=True, help_text="Of the last reading of the accounting")
     simulated = models.BooleanField(default=False)
 
     class Meta:
@@ -108,7 +111,7 @@ class Job(Record):
         if self.shares and not self.cards:
             return None
         until = self.ended_at or now or timezone.now()
-        return gpu_seconds(cards=self.cards, started_at=self.started_at, until=until, suspended=self.suspended)
+        return rules.gpu_seconds(cards=self.cards, started_at=self.started_at, until=until, suspended=self.suspended)
 
 
 class JobNode(Record):
