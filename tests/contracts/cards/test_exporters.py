@@ -257,7 +257,8 @@ NAMES = st.sampled_from(
 LABELS = st.dictionaries(
     st.sampled_from(["UUID", "gpu", "GPU_I_ID", "gpu_id", "gpu_uuid", "serial_number", "gpu_partition_id", "pod",
                      "gpu_compute_partition_type", "Hostname", "pci_bus_id", "exported_pod"]),
-    st.text(alphabet=st.characters(codec="utf-8", exclude_characters='"\\\n'), max_size=300) | st.sampled_from([FIRST, "cpx"]),
+    st.text(alphabet=st.characters(codec="utf-8", exclude_characters='"\\\n'), max_size=300)
+    | st.sampled_from([FIRST, "cpx"]),
 )  # fmt: skip
 
 

@@ -8,13 +8,14 @@ import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import httpx
 
 from inventory.drivers.bmc.redfish.failures import RedfishError, is_error_body, kind_of_status, message_of
 from inventory.drivers.bmc.redfish.resources import Resource, path_of
 from inventory.drivers.bmc.redfish.tls import CertificateMemory, client_context
+from inventory.drivers.texts import storable
 from inventory.observations import BmcTarget, FailureKind, TlsPolicy
 
 _REQUEST_SECONDS = 30.0  # one slow resource must not eat the visit (TELEMETRY 6.10: 30-60 s)
@@ -255,7 +256,8 @@ def _decoded(path: str, status: int, content: bytes) -> Resource:
     if not content.strip():
         return {}
     try:
-        value: Any = json.loads(content.decode("utf-8", errors="replace"))
+        text = content.decode("utf-8", errors="replace")
+        value = storable(json.loads(text), text)
     except ValueError as error:
         if status >= 300:
             return {}

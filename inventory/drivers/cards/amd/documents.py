@@ -8,6 +8,7 @@ first. Nothing here raises on any of that, or on anything else.
 import json
 from typing import Any
 
+from inventory.drivers.texts import storable
 from sensaka.kernel.units import GIB, KIB, MIB
 
 # What the layers below print when a register holds no value: all ones of its width.
@@ -28,7 +29,7 @@ def load(text: str) -> Any:
         if line.lstrip()[:1] in ("[", "{"):
             starts += 1
             try:
-                return decoder.raw_decode(text, position + len(line) - len(line.lstrip()))[0]
+                return storable(decoder.raw_decode(text, position + len(line) - len(line.lstrip()))[0], text)
             except (ValueError, RecursionError):
                 if starts >= _STARTS:
                     break
