@@ -7,10 +7,13 @@ whole seconds. A read that gave nothing is data: the reading is not `complete` a
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from inventory.observations import Name, ReadFailure, Text
+
+Address = Annotated[str, Meta(max_length=400)]  # what names a job to its scheduler
 
 
 class JobState(StrEnum):
@@ -51,11 +54,15 @@ class Accelerators(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The accelerators of one kind and type on a node.
 
     `used_indices` are the numbers that the scheduler gave out; `used` is None where it doesn't count.
+    `resource` is the name that work asks for them by, where that is another one than the type
+    (`nvidia.com/gpu`). `unhealthy` of `total` are there and not handed out.
     """
 
     kind: CardKind
     type: Name = ""
+    resource: Name = ""
     total: int = 0
+    unhealthy: int = 0
     used: int | None = None
     used_indices: tuple[int, ...] = ()
 
@@ -98,7 +105,7 @@ class ClusterNode(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Queue(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A partition. `default` is None where the server does not tell."""
+    """A partition or queue. `default` is None where the server does not tell."""
 
     name: Name
     nodes: tuple[str, ...] = ()
@@ -126,6 +133,8 @@ class Reservation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class CardBinding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which accelerators of one node a job holds.
 
+    `uuids` are the vendor's own, of cards or of MIG instances; where they are given they alone decide.
+    `addresses` (PCI) decide where there is no UUID, and `indices` where there is neither.
     `indices` of a CARD are minor numbers, N of /dev/nvidiaN or of the vendor's like; never NVML's
     index. Of SHARD and MPS they are the minors of the cards that are shared and `count` the shares.
     Of MIG they are places in the node's list of gres, which the node's own table turns into a UUID.
@@ -135,20 +144,32 @@ class CardBinding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: CardKind
     type: Name = ""
     count: int = 0
+    uuids: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     indices: tuple[int, ...] = ()
 
 
 class JobFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of one run of a job, live or finished.
 
-    `key` is stable and never used again in this cluster: job id and time of submission, which a
-    requeue sets anew, so that runs of one job stay apart and an id used again is another job.
+    `key` names the run, is stable and never used again in this cluster. Slurm: job id and time of
+    submission, which a requeue sets anew, so that runs of one job stay apart and an id used again is
+    another job. Kubernetes: the pod's UID; a pod is one run on one node. What waits and has no pod yet
+    (suspended, no quota) is told under the UID of its Job.
+
+    `job_id` is what acts take: Slurm's number ("4711"), or the object that steers the pod
+    ("namespace/job/train", "namespace/deployment/llm", "namespace/pod/shell"). `workload` groups runs:
+    the id of an array or heterogeneous job, else of the job; the topmost owner ("CronJob/nightly").
+    `account` is the account or namespace, `qos` the quality of service or priority class, `queue` the
+    partition or the queue of Kueue or Volcano. `array_task` is the task or completion index.
+
     `cards` are those allocated (MIG instances count as the scheduler counts them), `shares` the
     shards. `suspended` and `elapsed` are seconds; elapsed leaves suspended time out.
     """
 
     key: Name
-    job_id: int
+    job_id: Address
+    workload: Address = ""
     cluster: Name = ""
     name: Text = ""
     user: Name = ""
@@ -160,9 +181,9 @@ class JobFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: Text = ""
     exit_code: int | None = None
     exit_signal: int | None = None
-    array_id: int | None = None
+    array_id: Address = ""
     array_task: int | None = None
-    group_id: int | None = None
+    group_id: Address = ""
     group_offset: int | None = None
     submitted_at: datetime | None = None
     eligible_at: datetime | None = None
@@ -245,6 +266,20 @@ class JobsReading(_Reading, frozen=True, kw_only=True, omit_defaults=True):
     jobs: tuple[JobReading, ...] = ()
 
 
+class JobsChange(_Reading, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of jobs since the change before it.
+
+    `jobs` are those that are new or different, and all that there are where `whole`: what is absent
+    then is gone. `gone` are those that the scheduler forgot, as they were last known. `cursor` is where
+    to go on after a pause, "" where only a whole reading can begin again.
+    """
+
+    jobs: tuple[JobReading, ...] = ()
+    gone: tuple[JobReading, ...] = ()
+    whole: bool = False
+    cursor: Text = ""
+
+
 class RunsReading(_Reading, frozen=True, kw_only=True, omit_defaults=True):
     """Runs that ended, or were not over, at or after the watermark asked for.
 
@@ -257,18 +292,25 @@ class RunsReading(_Reading, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TenantReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An account with its limits. `cards` at a time and `card_seconds` in sum; None is no limit."""
+    """An account or namespace with its limits: `cards` at a time, `card_seconds` in sum, `storage` bytes.
 
-    account: Name
+    None is no limit. Types are gres types, or names of resources. `ours` tells one that we made.
+    """
+
+    name: Name
     parent: Name = ""
     users: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
     cards: int | None = None
+    cards_by_type: tuple[tuple[str, int], ...] = ()
     card_seconds: int | None = None
+    storage: int | None = None
+    isolated: bool = False
+    ours: bool = False
 
 
 class QosReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A quality of service: who goes first, who may push whom out, and limits."""
+    """A quality of service or priority class: who goes first, who may push whom out, and limits."""
 
     name: Name
     priority: int = 0
@@ -278,7 +320,7 @@ class QosReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TenantsReading(_Reading, frozen=True, kw_only=True, omit_defaults=True):
-    """All accounts and qualities of service."""
+    """All accounts or namespaces, and all qualities of service."""
 
     tenants: tuple[TenantReading, ...] = ()
     qos: tuple[QosReading, ...] = ()

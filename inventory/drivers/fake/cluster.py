@@ -3,26 +3,29 @@
 `scheduler` is what a test looks at and steers; `out_of_reach`, when set, is why nothing answers.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 from inventory.drivers.clusters.capabilities import (
-    AccountSpec,
     ActResult,
     Capability,
     CapabilityState,
     ClusterDescription,
+    EvictionResult,
     JobSpec,
     Outcome,
     QosSpec,
+    TenantSpec,
 )
+from inventory.drivers.clusters.polling import follow_by_polling
 from inventory.drivers.clusters.readings import (
     HOLDING,
     Accelerators,
     CardKind,
     ClusterNode,
     JobReading,
+    JobsChange,
     JobsReading,
     JobState,
     NodeLoad,
@@ -53,7 +56,8 @@ class FakeCluster:
         self.scheduler = FakeScheduler(nodes, clock)
         self.name = name
         self.out_of_reach = ""
-        self._accounts: dict[str, TenantReading] = {}
+        self.interval = 0.05  # s between two looks of who follows jobs
+        self._tenants: dict[str, TenantReading] = {}
         self._qos: dict[str, QosReading] = {}
 
     async def describe(self, *, deadline: float) -> ClusterDescription:
@@ -71,6 +75,7 @@ class FakeCluster:
                 CapabilityState(capability=one, available=asked["complete"], via="memory", reason=self.out_of_reach)
                 for one in Capability
             ),
+            enforces=("parent", "users", "qos", "cards", "cards_by_type", "card_seconds", "storage", "isolated"),
             failures=asked["failures"],
         )
 
@@ -96,7 +101,7 @@ class FakeCluster:
         latest = {run.job_id: run for run in self.scheduler.runs} if asked["complete"] else {}
         return JobsReading(**asked, jobs=tuple(self._job(run) for run in latest.values()))
 
-    async def read_runs(self, *, since: datetime, deadline: float, also: Collection[int] = ()) -> RunsReading:
+    async def read_runs(self, *, since: datetime, deadline: float, also: Collection[str] = ()) -> RunsReading:
         """Runs that ended at or after `since`, those not over, and all of the jobs in `also`."""
         asked = self._asked("runs")
         if not asked["complete"]:
@@ -104,6 +109,15 @@ class FakeCluster:
         runs = [r for r in self.scheduler.runs if r.ended_at is None or r.ended_at >= since or r.job_id in also]
         watermark = max(since, self.scheduler.clock() - OVERLAP)
         return RunsReading(**asked, watermark=watermark, runs=tuple(self._run(run) for run in runs))
+
+    async def follow_jobs(self, *, cursor: str = "", deadline: float) -> AsyncIterator[JobsChange]:
+        """Changes of jobs, as the contract wants them."""
+
+        async def read(left: float) -> JobsReading:
+            return await self.read_jobs(deadline=left)
+
+        async for change in follow_by_polling(read, deadline=deadline, interval=self.interval):
+            yield change
 
     async def cordon(self, node: str, *, owner: str, reason: str, deadline: float) -> ActResult:
         """Takes a node out under our mark; somebody else's stays."""
@@ -129,6 +143,21 @@ class FakeCluster:
         self.scheduler.schedule()
         return ActResult(outcome=Outcome.DONE)
 
+    async def evict(self, node: str, *, owner: str, deadline: float) -> EvictionResult:
+        """Requeues what runs on a node that this owner has cordoned."""
+        known = self.scheduler.nodes.get(node)
+        if self.out_of_reach or known is None:
+            absent = self._not_there(f"node {node}")
+            return EvictionResult(outcome=absent.outcome, detail=absent.detail, kind=absent.kind)
+        if not known.cordoned or _owner(known.reason) != owner:
+            outcome = Outcome.HELD_BY_OTHER if known.cordoned else Outcome.REFUSED
+            return EvictionResult(outcome=outcome, detail=known.reason or "cordon the node first")
+        gone = [run for run in self.scheduler.runs if run.state in HOLDING and node in run.nodes]
+        for run in gone:
+            self.scheduler.again(run, JobState.REQUEUED)
+        outcome = Outcome.DONE if gone else Outcome.UNCHANGED
+        return EvictionResult(outcome=outcome, evicted=tuple(run.key for run in gone))
+
     async def submit(self, job: JobSpec, *, deadline: float) -> ActResult:
         """Queues a job; what can never run is refused."""
         if self.out_of_reach:
@@ -137,19 +166,19 @@ class FakeCluster:
             return ActResult(outcome=Outcome.REFUSED, detail=refusal)
         return ActResult(outcome=Outcome.DONE, reference=str(self.scheduler.submit(job).job_id))
 
-    async def hold(self, job_id: int, *, deadline: float) -> ActResult:
+    async def hold(self, job_id: str, *, deadline: float) -> ActResult:
         """Keeps a waiting job from starting."""
         return self._steer(job_id, {JobState.PENDING}, lambda run: setattr(run, "held", True))
 
-    async def release(self, job_id: int, *, deadline: float) -> ActResult:
+    async def release(self, job_id: str, *, deadline: float) -> ActResult:
         """Lets a held job start."""
         return self._steer(job_id, {JobState.PENDING}, lambda run: setattr(run, "held", False))
 
-    async def signal(self, job_id: int, name: str, *, deadline: float) -> ActResult:
+    async def signal(self, job_id: str, name: str, *, deadline: float) -> ActResult:
         """Accepted for a job that runs; nothing listens."""
         return self._steer(job_id, HOLDING, lambda run: None)
 
-    async def cancel(self, job_id: int, *, deadline: float) -> ActResult:
+    async def cancel(self, job_id: str, *, deadline: float) -> ActResult:
         """Ends a job."""
         run = self.scheduler.current(job_id)
         if self.out_of_reach or run is None:
@@ -159,39 +188,43 @@ class FakeCluster:
         self.scheduler.end(run, JobState.CANCELLED)
         return ActResult(outcome=Outcome.DONE)
 
-    async def requeue(self, job_id: int, *, deadline: float) -> ActResult:
+    async def requeue(self, job_id: str, *, deadline: float) -> ActResult:
         """Ends the run and lets the job wait again."""
         return self._steer(job_id, HOLDING, lambda run: self.scheduler.again(run, JobState.REQUEUED))
 
-    async def suspend(self, job_id: int, *, deadline: float) -> ActResult:
+    async def suspend(self, job_id: str, *, deadline: float) -> ActResult:
         """Stops a job, which keeps its cards."""
         return self._steer(job_id, {JobState.RUNNING}, self.scheduler.suspend)
 
-    async def resume(self, job_id: int, *, deadline: float) -> ActResult:
+    async def resume(self, job_id: str, *, deadline: float) -> ActResult:
         """Lets a suspended job go on."""
         return self._steer(job_id, {JobState.SUSPENDED}, self.scheduler.resume)
 
     async def read_tenants(self, *, deadline: float) -> TenantsReading:
-        """All accounts and qualities of service."""
+        """All tenants and qualities of service."""
         asked = self._asked("tenants")
         if not asked["complete"]:
             return TenantsReading(**asked)
-        return TenantsReading(**asked, tenants=tuple(self._accounts.values()), qos=tuple(self._qos.values()))
+        return TenantsReading(**asked, tenants=tuple(self._tenants.values()), qos=tuple(self._qos.values()))
 
-    async def ensure_account(self, account: AccountSpec, *, deadline: float) -> ActResult:
-        """Makes or sets an account; users and qos that are there stay."""
+    async def ensure_tenant(self, tenant: TenantSpec, *, deadline: float) -> ActResult:
+        """Makes or sets a tenant; users and qos that are there stay."""
         if self.out_of_reach:
             return self._not_there("cluster")
-        known = self._accounts.get(account.name)
+        known = self._tenants.get(tenant.name)
         wanted = TenantReading(
-            account=account.name,
-            parent=known.parent if known else account.parent,
-            users=tuple(sorted({*account.users, *(known.users if known else ())})),
-            qos=tuple(sorted({*account.qos, *(known.qos if known else ())})),
-            cards=account.cards,
-            card_seconds=account.card_seconds,
+            name=tenant.name,
+            parent=known.parent if known else tenant.parent,
+            users=tuple(sorted({*tenant.users, *(known.users if known else ())})),
+            qos=tuple(sorted({*tenant.qos, *(known.qos if known else ())})),
+            cards=tenant.cards,
+            cards_by_type=tuple(sorted(tenant.cards_by_type.items())),
+            card_seconds=tenant.card_seconds,
+            storage=tenant.storage,
+            isolated=tenant.isolated,
+            ours=True,
         )
-        self._accounts[account.name] = wanted
+        self._tenants[tenant.name] = wanted
         return ActResult(outcome=Outcome.UNCHANGED if known == wanted else Outcome.DONE)
 
     async def ensure_qos(self, qos: QosSpec, *, deadline: float) -> ActResult:
@@ -225,7 +258,7 @@ class FakeCluster:
             return ActResult(outcome=Outcome.FAILED, detail=self.out_of_reach, kind=FailureKind.UNREACHABLE)
         return ActResult(outcome=Outcome.NOT_FOUND, detail=f"there is no {what}")
 
-    def _steer(self, job_id: int, states: Collection[JobState], act: Callable[[FakeRun], None]) -> ActResult:
+    def _steer(self, job_id: str, states: Collection[JobState], act: Callable[[FakeRun], None]) -> ActResult:
         run = self.scheduler.current(job_id)
         if self.out_of_reach or run is None:
             return self._not_there(f"job {job_id}")
@@ -270,6 +303,7 @@ class FakeCluster:
         return {
             "key": run.key,
             "job_id": run.job_id,
+            "workload": run.job_id,
             "cluster": self.name,
             "name": run.spec.name,
             "user": run.spec.user,

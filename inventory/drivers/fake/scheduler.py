@@ -32,7 +32,7 @@ class FakeNode:
 class FakeRun:
     """One run of a job: a requeue makes another one with the same number."""
 
-    job_id: int
+    job_id: str
     spec: JobSpec
     submitted_at: datetime
     state: JobState = JobState.PENDING
@@ -76,14 +76,14 @@ class FakeScheduler:
 
     def submit(self, job: JobSpec) -> FakeRun:
         """Queues a job, and starts it if it fits."""
-        number = max((run.job_id for run in self.runs), default=0) + 1
-        run = FakeRun(number, job, self.clock(), held=job.held)
+        number = max((int(run.job_id) for run in self.runs), default=0) + 1
+        run = FakeRun(str(number), job, self.clock(), held=job.held)
         self.runs.append(run)
         self.schedule()
         return run
 
-    def current(self, job_id: int) -> FakeRun | None:
-        """A job's latest run, None for an unknown number."""
+    def current(self, job_id: str) -> FakeRun | None:
+        """A job's latest run, None for an unknown id."""
         return next((run for run in reversed(self.runs) if run.job_id == job_id), None)
 
     def end(self, run: FakeRun, state: JobState, exit_code: int | None = None) -> None:

@@ -110,9 +110,9 @@ async def test_newer_versions_drain_by_rest(connect: Connect, version: str) -> N
     server.answers["GET node/gpu-001"] = (200, OK | {"nodes": [drained]})
     assert (await driver.uncordon("gpu-001", owner="c1", deadline=5)).outcome is Outcome.DONE
     assert server.asked[-1] == ("POST", f"/slurm/{version}/node/gpu-001", {"state": ["UNDRAIN"]})
-    assert (await driver.hold(5, deadline=5)).ok
+    assert (await driver.hold("5", deadline=5)).ok
     assert server.asked[-1] == ("POST", f"/slurm/{version}/job/5", {"hold": True})
-    assert (await driver.requeue(5, deadline=5)).outcome is Outcome.NOT_SUPPORTED
+    assert (await driver.requeue("5", deadline=5)).outcome is Outcome.NOT_SUPPORTED
 
 
 async def test_submission_in_the_newer_form(connect: Connect) -> None:
@@ -235,12 +235,12 @@ async def test_ending_a_job_in_the_newer_forms(connect: Connect) -> None:
     ):
         told = {"status": [{"error": {"code": code, "message": words}, "step_id": "5"}]}
         server.answers["DELETE job/5"] = (200, OK | told)
-        assert (await connect(server).cancel(5, deadline=5)).outcome is outcome
+        assert (await connect(server).cancel("5", deadline=5)).outcome is outcome
     older = Server("v0.0.41")
     older.answers["GET job/5"] = (404, error(2017, "Invalid job id specified"))
-    assert (await connect(older).cancel(5, deadline=5)).outcome is Outcome.NOT_FOUND
+    assert (await connect(older).cancel("5", deadline=5)).outcome is Outcome.NOT_FOUND
     older.answers["GET job/5"] = (200, OK)
-    assert (await connect(older).signal(5, "USR1", deadline=5)).outcome is Outcome.DONE
+    assert (await connect(older).signal("5", "USR1", deadline=5)).outcome is Outcome.DONE
     assert older.asked[-1][:2] == ("DELETE", "/slurm/v0.0.41/job/5")
 
 
@@ -261,7 +261,7 @@ async def test_a_cut_line_leaves_an_act_unknown() -> None:
         raise httpx.RemoteProtocolError("peer closed connection")
 
     driver = SlurmCluster(rest=RestDoor("http://x", Login("root", "t"), transport=httpx.MockTransport(broken)))
-    assert (await driver.cancel(5, deadline=5)).outcome is Outcome.UNKNOWN
+    assert (await driver.cancel("5", deadline=5)).outcome is Outcome.UNKNOWN
     assert (await driver.read_nodes(deadline=5)).failures[0].kind is FailureKind.UNREACHABLE
     await driver.close()
 

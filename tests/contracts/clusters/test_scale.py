@@ -38,7 +38,7 @@ async def test_every_card_of_a_big_cluster_is_bound_once(version: str, new: bool
     held = [(b.node, index) for job in jobs.jobs for b in job.bindings for index in b.indices]
     assert len(held) == len(set(held)) == generated.NODES * generated.CARDS
     for job in jobs.jobs:
-        place = generated.held_by(job.job_id - 1)
+        place = generated.held_by(int(job.job_id) - 1)
         assert (job.state is JobState.RUNNING) == (place is not None)
         if place is not None:
             assert [(b.node, b.indices) for b in job.bindings] == [(place[0], (place[1], place[1] + 1))]

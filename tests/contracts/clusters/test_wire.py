@@ -71,7 +71,7 @@ def test_jobs(form: str) -> None:
     assert (running.key, running.started_at, running.ended_at) == (f"7-{T0}", at(10), None)
     failed = jobs[9]
     assert (failed.state, failed.exit_code, failed.exit_signal, failed.user) == (JobState.FAILED, 7, None, "uid 1002")
-    assert (failed.array_id, failed.array_task, failed.time_limit, failed.ended_at) == (8, 3, None, at(20))
+    assert (failed.array_id, failed.array_task, failed.time_limit, failed.ended_at) == ("8", 3, None, at(20))
     waiting = jobs[8]
     assert (waiting.held, waiting.array_tasks, waiting.started_at, waiting.cards) == (True, "4-9%2", None, 0)
     unknown = jobs[10]
@@ -165,8 +165,8 @@ def test_runs_of_sacct() -> None:
     assert (runs[0].name, runs[0].cards, runs[0].suspended, runs[0].exit_signal) == ("a|b\x1f\nc\x1fd", 5, 10, 15)
     assert [step.step for step in runs[0].steps] == ["batch"]
     assert (runs[1].started_at, runs[1].ended_at, runs[1].state) == (None, None, JobState.RUNNING)
-    assert (runs[2].array_id, runs[2].array_task, runs[2].cancelled_by) == (8, 3, "1001")
-    assert (runs[3].group_id, runs[3].group_offset, runs[3].suspended) == (11, 1, 86_400)
+    assert (runs[2].array_id, runs[2].array_task, runs[2].cancelled_by) == ("8", 3, "1001")
+    assert (runs[3].group_id, runs[3].group_offset, runs[3].suspended) == ("11", 1, 86_400)
 
 
 @pytest.mark.parametrize(

@@ -90,14 +90,14 @@ async def until(check: Callable[[], Awaitable[bool]], what: str, seconds: float 
         await asyncio.sleep(0.1)
 
 
-async def job_now(cluster: SlurmCluster, job_id: int) -> JobReading:
+async def job_now(cluster: SlurmCluster, job_id: str) -> JobReading:
     """A job as it is now; it must be known."""
     reading = await cluster.read_jobs(deadline=DEADLINE)
     assert reading.complete, reading.failures
     return next(job for job in reading.jobs if job.job_id == job_id)
 
 
-async def job_in(cluster: SlurmCluster, job_id: int, *states: str, seconds: float = 30) -> JobReading:
+async def job_in(cluster: SlurmCluster, job_id: str, *states: str, seconds: float = 30) -> JobReading:
     """Waits until a job is in one of the states."""
     end = time.monotonic() + seconds
     while (job := await job_now(cluster, job_id)).state not in states:

@@ -142,10 +142,10 @@ class SlurmLab:
             self.run("scontrol", "update", f"nodename={name}", "state=resume")
         _wait("all nodes idle", self._all_idle)
 
-    def submit(self, *options: str, script: str = "sleep 60") -> int:
+    def submit(self, *options: str, script: str = "sleep 60") -> str:
         """sbatch of a script; its number."""
         fixed = ("sbatch", "--parsable", "-o", "/dev/null", "-D", str(self.folder / "work"))
-        return int(self.run(*fixed, *options, script=f"#!/bin/sh\n{script}\n"))
+        return self.run(*fixed, *options, script=f"#!/bin/sh\n{script}\n").strip()
 
     def run(self, *command: str, script: str = "") -> str:
         """Output of a Slurm command as root; an error fails the test with the command's words."""

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from inventory.drivers.clusters.capabilities import AccountSpec, Capability, JobSpec, Outcome, QosSpec
+from inventory.drivers.clusters.capabilities import Capability, JobSpec, Outcome, QosSpec, TenantSpec
 from inventory.drivers.clusters.readings import ClusterNode, NodeLoad
 from inventory.drivers.clusters.slurm import SlurmCluster
 from tests.labs.slurm.conftest import DEADLINE, Opened, job_in, job_now, rest, until
@@ -85,10 +85,10 @@ async def test_what_is_not_there(lab: SlurmLab, either: SlurmCluster) -> None:
         assert (await either.cordon(name, owner="c1", reason="x", deadline=DEADLINE)).outcome is Outcome.NOT_SUPPORTED
     assert (await either.cordon(NODE, owner="no good", reason="x", deadline=DEADLINE)).outcome is Outcome.REFUSED
     for act in (either.cancel, either.hold, either.release, either.requeue, either.suspend, either.resume):
-        result = await act(999_999, deadline=DEADLINE)
+        result = await act("999999", deadline=DEADLINE)
         assert result.outcome is Outcome.NOT_FOUND, (act.__name__, result)
-    assert (await either.signal(999_999, "USR1", deadline=DEADLINE)).outcome is Outcome.NOT_FOUND
-    assert (await either.signal(1, "USR1 --all", deadline=DEADLINE)).outcome is Outcome.REFUSED
+    assert (await either.signal("999999", "USR1", deadline=DEADLINE)).outcome is Outcome.NOT_FOUND
+    assert (await either.signal("1", "USR1 --all", deadline=DEADLINE)).outcome is Outcome.REFUSED
 
 
 def spec(lab: SlurmLab, **changes: object) -> JobSpec:
@@ -110,7 +110,7 @@ async def test_submission_onto_named_nodes(quiet: SlurmLab, either: SlurmCluster
     )
     sent = await either.submit(asked, deadline=DEADLINE)
     assert sent.outcome is Outcome.DONE, sent
-    job = await job_in(either, int(sent.reference), "running")
+    job = await job_in(either, sent.reference, "running")
     assert (set(job.nodes), job.cards, job.comment) == ({"h100-002", "mi300x-003"}, 4, "sensaka:r1")
     assert (job.time_limit, job.account, job.queue) == (120, "research", "all")  # Slurm counts minutes
     told = quiet.folder / "work" / f"told.{sent.reference}"
@@ -129,7 +129,7 @@ async def test_submission_by_slurmrestd_alone(quiet: SlurmLab, opened: Opened) -
     driver = opened(rest=rest(quiet))
     sent = await driver.submit(spec(quiet, cards=3, card_type="h100", held=True), deadline=DEADLINE)
     assert sent.outcome is Outcome.DONE, sent
-    job = await job_now(driver, int(sent.reference))
+    job = await job_now(driver, sent.reference)
     assert (job.held, job.cards_requested, job.comment) == (True, 3, "sensaka:r1")
     named = await driver.submit(spec(quiet, nodes=("h100-001",)), deadline=DEADLINE)
     described = await driver.describe(deadline=DEADLINE)
@@ -150,7 +150,7 @@ async def test_hold_release_signal_cancel(quiet: SlurmLab, either: SlurmCluster)
     """P11: steering of a job of ours."""
     script = "#!/bin/sh\ntrap 'exit 3' USR1\nsleep 60 & wait\n"
     sent = await either.submit(spec(quiet, script=script, held=True, cards=1), deadline=DEADLINE)
-    number = int(sent.reference)
+    number = sent.reference
     assert (await job_now(either, number)).held
     assert (await either.release(number, deadline=DEADLINE)).ok
     await job_in(either, number, "running")
@@ -161,19 +161,19 @@ async def test_hold_release_signal_cancel(quiet: SlurmLab, either: SlurmCluster)
 
 async def test_accounts_and_qos(lab: SlurmLab, cluster: SlurmCluster) -> None:
     """P3: an account with limits and users is made once, set when it differs, and left when it is so."""
-    wanted = AccountSpec(
+    wanted = TenantSpec(
         name="vision", description="Vision", parent="research", users=("nobody",), qos=("low",), cards=8,
         card_seconds=36_000,
     )  # fmt: skip
-    results = [await cluster.ensure_account(wanted, deadline=DEADLINE) for _ in range(2)]
+    results = [await cluster.ensure_tenant(wanted, deadline=DEADLINE) for _ in range(2)]
     assert [result.outcome for result in results] == [Outcome.DONE, Outcome.UNCHANGED]
-    less = AccountSpec(name="vision", users=("nobody",), cards=4)
-    assert (await cluster.ensure_account(less, deadline=DEADLINE)).outcome is Outcome.DONE
+    less = TenantSpec(name="vision", users=("nobody",), cards=4)
+    assert (await cluster.ensure_tenant(less, deadline=DEADLINE)).outcome is Outcome.DONE
     qos = QosSpec(name="urgent", priority=500, preempts=("low",), cards=16, cards_per_user=8)
     results = [await cluster.ensure_qos(qos, deadline=DEADLINE) for _ in range(2)]
     assert [result.outcome for result in results] == [Outcome.DONE, Outcome.UNCHANGED]
     reading = await cluster.read_tenants(deadline=DEADLINE)
-    tenants, known = {tenant.account: tenant for tenant in reading.tenants}, {one.name: one for one in reading.qos}
+    tenants, known = {tenant.name: tenant for tenant in reading.tenants}, {one.name: one for one in reading.qos}
     vision = tenants["vision"]
     assert (vision.parent, vision.users, vision.cards, vision.card_seconds) == ("research", ("nobody",), 4, None)
     assert "low" in vision.qos

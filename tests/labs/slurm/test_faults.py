@@ -21,7 +21,7 @@ async def test_slurmrestd_killed_and_restarted(quiet: SlurmLab, cluster: SlurmCl
     quiet.kill("slurmrestd")
     reading = await cluster.read_nodes(deadline=DEADLINE)
     described = await cluster.describe(deadline=DEADLINE)
-    act = await cluster.cancel(1, deadline=DEADLINE)
+    act = await cluster.cancel("1", deadline=DEADLINE)
     quiet.start_rest()
     assert (reading.complete, [failure.kind for failure in reading.failures]) == (False, [FailureKind.UNREACHABLE])
     assert (described.reached, described.interface) == (True, "commands")
@@ -76,7 +76,7 @@ async def test_an_ended_token(lab: SlurmLab, opened: Opened) -> None:
 
     await until(refused, "the token has ended")
     assert (await driver.read_runs(since=datetime.now(UTC), deadline=DEADLINE)).failures[0].kind == "authentication"
-    result = await driver.cancel(1, deadline=DEADLINE)
+    result = await driver.cancel("1", deadline=DEADLINE)
     assert (result.outcome, result.kind) == (Outcome.FAILED, FailureKind.AUTHENTICATION)
     described = await driver.describe(deadline=DEADLINE)
     assert (described.reached, "ended" in described.reason) == (False, True)

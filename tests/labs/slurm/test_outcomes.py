@@ -15,7 +15,7 @@ from tests.labs.slurm.lab import SlurmLab
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("slurm")]
 
 
-async def runs_of(cluster: SlurmCluster, job_id: int, *, count: int = 1) -> list[RunReading]:
+async def runs_of(cluster: SlurmCluster, job_id: str, *, count: int = 1) -> list[RunReading]:
     """The finished runs of a job in the accounting, in the order of their submission, once there are enough."""
     found: list[RunReading] = []
 
@@ -148,7 +148,7 @@ async def test_time_limit(quiet: SlurmLab, cluster: SlurmCluster) -> None:
 async def test_churn_equals_the_accounting_to_the_second(quiet: SlurmLab, cluster: SlurmCluster) -> None:
     """P12: 200 short jobs, some requeued and cancelled, read from a moving watermark: each run as sacct has it."""
     began = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=1)
-    numbers: list[int] = []
+    numbers: list[str] = []
     seen: dict[str, RunReading] = {}
     watermark = began
 
@@ -160,8 +160,8 @@ async def test_churn_equals_the_accounting_to_the_second(quiet: SlurmLab, cluste
         seen.update({run.key: run for run in reading.runs})
         watermark = reading.watermark
 
-    async def running(number: int) -> bool:
-        return bool(quiet.run("squeue", "-h", "-j", str(number), "-t", "running", "-o", "%i").strip())
+    async def running(number: str) -> bool:
+        return bool(quiet.run("squeue", "-h", "-j", number, "-t", "running", "-o", "%i").strip())
 
     for n in range(200):
         options = ("-p", "all", f"--gres=gpu:{n % 4}") if n % 4 else ("-p", "all")
@@ -184,11 +184,11 @@ async def test_churn_equals_the_accounting_to_the_second(quiet: SlurmLab, cluste
 
     await until(over, "all jobs have ended", 120)
 
-    def told() -> dict[tuple[int, int], tuple[str, ...]]:
+    def told() -> dict[tuple[str, int], tuple[str, ...]]:
         fields = "JobIDRaw,Submit,State,Start,End,ElapsedRaw,NodeList,AllocTRES"
         words = ("sacct", "-a", "-D", "-X", "-n", "-P", "-S", f"uts{int(began.timestamp())}", "-o", fields)
         rows = [row.split("|") for row in quiet.run(*words).splitlines()]
-        return {(int(row[0]), int(row[1])): tuple(row[2:]) for row in rows if int(row[0]) in set(numbers)}
+        return {(row[0], int(row[1])): tuple(row[2:]) for row in rows if row[0] in set(numbers)}
 
     async def accounted() -> bool:
         truth = told()

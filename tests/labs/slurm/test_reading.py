@@ -119,7 +119,7 @@ async def test_arrays_and_heterogeneous_jobs(quiet: SlurmLab, either: SlurmClust
     array = quiet.submit("--array=0-3%2", "--gres=gpu:1")
     pair = quiet.submit("-p", "h100", "--gres=gpu:h100:2", ":", "-p", "mi300x", "--gres=gpu:mi300x:4", "-N1")
     await job_in(either, pair, "running")
-    await job_in(either, pair + 1, "running")
+    await job_in(either, str(int(pair) + 1), "running")
     jobs = (await either.read_jobs(deadline=DEADLINE)).jobs
     tasks = [job for job in jobs if job.array_id == array and job.ended_at is None]
     assert sorted(job.array_task for job in tasks if job.array_task is not None) == [0, 1]

@@ -59,15 +59,15 @@ class Control:
             raise SlurmError("sbatch", FailureKind.PROTOCOL, f"no job number: {number[:200]}")
         return done(reference=number)
 
-    async def hold(self, job_id: int, *, deadline: float) -> ActResult:
+    async def hold(self, job_id: str, *, deadline: float) -> ActResult:
         """Keeps a waiting job from starting."""
         return await self._hold(job_id, True, until(deadline))
 
-    async def release(self, job_id: int, *, deadline: float) -> ActResult:
+    async def release(self, job_id: str, *, deadline: float) -> ActResult:
         """Lets a held job start."""
         return await self._hold(job_id, False, until(deadline))
 
-    async def _hold(self, job_id: int, held: bool, end: float) -> ActResult:
+    async def _hold(self, job_id: str, held: bool, end: float) -> ActResult:
         try:
             job = checked_job(job_id)
             number = await self._doors.rest_number(until=end)
@@ -80,17 +80,17 @@ class Control:
             return error.result()
         return done()
 
-    async def signal(self, job_id: int, name: str, *, deadline: float) -> ActResult:
+    async def signal(self, job_id: str, name: str, *, deadline: float) -> ActResult:
         """Sends a signal (`USR1`) to all processes of a job, its script included."""
         if not _SIGNAL.match(name):
             return ActResult(outcome=Outcome.REFUSED, detail=f"{name[:20]!r} is no signal's name")
         return await self._kill(job_id, name, until(deadline))
 
-    async def cancel(self, job_id: int, *, deadline: float) -> ActResult:
+    async def cancel(self, job_id: str, *, deadline: float) -> ActResult:
         """Ends a job."""
         return await self._kill(job_id, "", until(deadline))
 
-    async def _kill(self, job_id: int, name: str, end: float) -> ActResult:
+    async def _kill(self, job_id: str, name: str, end: float) -> ActResult:
         try:
             job = checked_job(job_id)
             if self._doors.rest is not None:
@@ -110,19 +110,19 @@ class Control:
             return error.result()
         return done()
 
-    async def requeue(self, job_id: int, *, deadline: float) -> ActResult:
+    async def requeue(self, job_id: str, *, deadline: float) -> ActResult:
         """Stops a run and puts the job back into the queue; Slurm lets it wait two minutes."""
         return await self._scontrol("requeue", job_id, until(deadline))
 
-    async def suspend(self, job_id: int, *, deadline: float) -> ActResult:
+    async def suspend(self, job_id: str, *, deadline: float) -> ActResult:
         """Stops a job's processes; it keeps its cards."""
         return await self._scontrol("suspend", job_id, until(deadline))
 
-    async def resume(self, job_id: int, *, deadline: float) -> ActResult:
+    async def resume(self, job_id: str, *, deadline: float) -> ActResult:
         """Lets a suspended job go on."""
         return await self._scontrol("resume", job_id, until(deadline))
 
-    async def _scontrol(self, word: str, job_id: int, end: float) -> ActResult:
+    async def _scontrol(self, word: str, job_id: str, end: float) -> ActResult:
         try:
             job = checked_job(job_id)
             await self._doors.commands(word).run("scontrol", word, job, until=end)

@@ -5,7 +5,7 @@ that somebody sets is overwritten by a drain. `UNDRAIN` is used to return a node
 the drain away only, and leaves a node DOWN that is DOWN.
 """
 
-from inventory.drivers.clusters.capabilities import ActResult, Outcome
+from inventory.drivers.clusters.capabilities import ActResult, EvictionResult, Outcome
 from inventory.drivers.clusters.readings import ClusterNode
 from inventory.drivers.clusters.slurm.doors import Doors, checked_name, done, unchanged, until
 from inventory.drivers.clusters.slurm.errors import SlurmError
@@ -13,6 +13,8 @@ from inventory.drivers.clusters.slurm.marks import earlier_of, is_owner, marked
 from inventory.drivers.clusters.slurm.places import reading_of_node
 from inventory.drivers.clusters.slurm.reads import node_entry
 from inventory.drivers.clusters.slurm.versions import NEW_FORM
+
+NO_EVICTION = "a drained node's jobs run to their end; requeue or cancel those that are to go"
 
 
 class Cordons:
@@ -52,6 +54,10 @@ class Cordons:
         except SlurmError as error:
             return error.result()
         return done()
+
+    async def evict(self, node: str, *, owner: str, deadline: float) -> EvictionResult:
+        """Slurm knows no eviction."""
+        return EvictionResult(outcome=Outcome.NOT_SUPPORTED, detail=NO_EVICTION)
 
     async def _seen(self, node: str, end: float) -> ClusterNode:
         name = checked_name("node", node)

@@ -12,6 +12,7 @@ from inventory.drivers.clusters.slurm.errors import SlurmError, unsupported
 from inventory.drivers.clusters.slurm.rest import RestDoor
 
 _NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$", re.ASCII)
+_JOB = re.compile(r"^[1-9][0-9]{0,9}$", re.ASCII)
 JSON_SCONTROL = (23, 2)  # the release from which on `scontrol show` knows --json
 
 
@@ -64,11 +65,11 @@ def checked_names(what: str, names: Sequence[str]) -> str:
     return ",".join(checked_name(what, name) for name in names)
 
 
-def checked_job(job_id: int) -> str:
+def checked_job(job_id: str) -> str:
     """A job's number as a word, else SlurmError."""
-    if job_id <= 0:
-        raise unsupported("job", f"{job_id} is no job's number")
-    return str(job_id)
+    if not _JOB.match(job_id):
+        raise unsupported("job", f"{job_id[:100]!r} is no job's number")
+    return job_id
 
 
 def done(detail: str = "", reference: str = "") -> ActResult:

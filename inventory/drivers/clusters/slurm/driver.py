@@ -1,34 +1,48 @@
 """A whole Slurm cluster behind the adapter contract."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 from inventory.drivers.clusters.capabilities import Capability, CapabilityState, ClusterDescription
+from inventory.drivers.clusters.polling import INTERVAL, follow_by_polling
+from inventory.drivers.clusters.readings import JobsChange, JobsReading
 from inventory.drivers.clusters.slurm.command import CommandDoor
 from inventory.drivers.clusters.slurm.control import Control
-from inventory.drivers.clusters.slurm.cordons import Cordons
+from inventory.drivers.clusters.slurm.cordons import NO_EVICTION, Cordons
 from inventory.drivers.clusters.slurm.doors import Doors, now, until
 from inventory.drivers.clusters.slurm.errors import SlurmError
 from inventory.drivers.clusters.slurm.reads import Reads
 from inventory.drivers.clusters.slurm.rest import RestDoor
-from inventory.drivers.clusters.slurm.tenants import Tenants
+from inventory.drivers.clusters.slurm.tenants import ENFORCED, Tenants
 from inventory.drivers.clusters.slurm.versions import NEW_FORM, Interface
 from inventory.drivers.clusters.slurm.wire import Envelope
 from inventory.observations import ReadFailure
 
 _COMMAND_JSON = (21, 8)  # the release from which on squeue, sinfo and sacct know --json
-_BY_REST = frozenset({Capability.NODES, Capability.QUEUES, Capability.JOBS, Capability.RUNS, Capability.CANCEL})
+_BY_REST = frozenset({Capability.NODES, Capability.QUEUES, Capability.JOBS, Capability.FOLLOW, Capability.RUNS})
 _BY_NEW_REST = frozenset({Capability.CORDON, Capability.PLACE, Capability.HOLD})
 
 
 class SlurmCluster(Reads, Cordons, Control, Tenants):
     """One Slurm, by slurmrestd, by its commands, or by both. Safe for concurrent use in one event loop."""
 
-    def __init__(self, *, rest: RestDoor | None = None, command: CommandDoor | None = None) -> None:
+    def __init__(
+        self, *, rest: RestDoor | None = None, command: CommandDoor | None = None, interval: float = INTERVAL
+    ) -> None:
         self._doors = Doors(rest, command)
+        self._interval = interval
 
     async def close(self) -> None:
         """Ends connections."""
         await self._doors.close()
+
+    async def follow_jobs(self, *, cursor: str = "", deadline: float) -> AsyncIterator[JobsChange]:
+        """Changes of jobs, found by reading them every few seconds; begins with all of them."""
+
+        async def read(left: float) -> JobsReading:
+            return await self.read_jobs(deadline=left)
+
+        async for change in follow_by_polling(read, deadline=deadline, interval=self._interval):
+            yield change
 
     async def describe(self, *, deadline: float) -> ClusterDescription:
         """Version, interface, and what can be done by which way; failures of both ways kept apart."""
@@ -54,6 +68,7 @@ class SlurmCluster(Reads, Cordons, Control, Tenants):
             tested=interface.tested if interface else True,
             reason="; ".join(notes)[:2000],
             capabilities=tuple(_capabilities(interface, commands)),
+            enforces=ENFORCED if commands else (),
             token_expires_at=self._doors.rest.login.expires_at if self._doors.rest else None,
             failures=tuple(failures),
         )
@@ -81,7 +96,9 @@ class SlurmCluster(Reads, Cordons, Control, Tenants):
 
 def _capabilities(interface: Interface | None, commands: bool) -> Iterator[CapabilityState]:
     for capability in Capability:
-        if interface is not None and _rest_can(capability, interface):
+        if capability is Capability.EVICT:
+            yield CapabilityState(capability=capability, available=False, reason=NO_EVICTION)
+        elif interface is not None and _rest_can(capability, interface):
             yield CapabilityState(capability=capability, available=True, via=f"slurmrestd {interface.name}")
         elif commands:
             yield CapabilityState(capability=capability, available=True, via="commands")
@@ -95,6 +112,6 @@ def _capabilities(interface: Interface | None, commands: bool) -> Iterator[Capab
 def _rest_can(capability: Capability, interface: Interface) -> bool:
     if capability is Capability.RESERVATIONS:
         return interface.number > 36
-    if capability in (Capability.SUBMIT, Capability.SIGNAL):
+    if capability in (Capability.SUBMIT, Capability.SIGNAL, Capability.CANCEL):
         return True
     return capability in _BY_REST or (capability in _BY_NEW_REST and interface.number >= NEW_FORM)

@@ -28,6 +28,11 @@ def job_key(job_id: int, submitted: int | None) -> str:
     return f"{job_id}-{submitted or 0}"
 
 
+def _word(number: wire.Number) -> str:
+    value = wire.integer(number)
+    return str(value) if value else ""
+
+
 def nodes_of(text: str | None) -> tuple[str, ...]:
     """Names in a node list; a list that makes no sense gives none."""
     if text is None or text in _NO_NODES:
@@ -47,12 +52,12 @@ def reading_of_job(job: wire.WireJob) -> JobReading:
     bindings = _bindings(job, nodes) if state in HOLDING else ()
     code, signal = wire.exit_of(job.exit_code) if state in ENDED else (None, None)
     reason = job.state_reason or ""
-    array_id = wire.integer(job.array_job_id) or None
-    group = wire.integer(job.het_job_id) or None
+    array_id, group = _word(job.array_job_id), _word(job.het_job_id)
     limit = wire.integer(job.time_limit)
     return JobReading(
         key=job_key(job.job_id, wire.integer(job.submit_time)),
-        job_id=job.job_id,
+        job_id=str(job.job_id),
+        workload=array_id or group or str(job.job_id),
         cluster=job.cluster or "",
         name=(job.name or "")[:2000],
         user=job.user_name or (f"uid {job.user_id}" if job.user_id is not None else ""),
@@ -108,13 +113,14 @@ def reading_of_run(run: wire.WireRun) -> RunReading:
     code, signal = wire.exit_of(run.exit_code) if state in ENDED else (None, None)
     if state is JobState.FAILED and code == 0 and signal is None:
         code = None  # slurmrestd 22.05 tells 0 for every exit code of a finished run
-    array_id = wire.integer(run.array.job_id) or None if run.array else None
-    group = wire.integer(run.het.job_id) or None if run.het else None
+    array_id = _word(run.array.job_id) if run.array else ""
+    group = _word(run.het.job_id) if run.het else ""
     limit = wire.integer(run.time.limit)
     reservation = run.reservation.name if run.reservation else ""
     return RunReading(
         key=job_key(run.job_id, wire.integer(run.time.submission)),
-        job_id=run.job_id,
+        job_id=str(run.job_id),
+        workload=array_id or group or str(run.job_id),
         cluster=run.cluster or "",
         name=(run.name or "")[:2000],
         user=run.user or "",

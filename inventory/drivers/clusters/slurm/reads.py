@@ -121,7 +121,7 @@ class Reads:
             return await _json(command, "scontrol", "show", "jobs", "--details", "--all", "--json", until=end)
         return await _json(command, "squeue", "--all", "--json", until=end)
 
-    async def read_runs(self, *, since: datetime, deadline: float, also: Collection[int] = ()) -> RunsReading:
+    async def read_runs(self, *, since: datetime, deadline: float, also: Collection[str] = ()) -> RunsReading:
         """Runs that ended at or after `since`, those not over, and those of the jobs in `also`."""
         start, end = now(), until(deadline)
         wanted = sorted(set(also))
@@ -140,7 +140,7 @@ class Reads:
         )
 
     async def _runs(
-        self, since: datetime, wanted: Sequence[int], end: float
+        self, since: datetime, wanted: Sequence[str], end: float
     ) -> tuple[list[RunReading], list[ReadFailure]]:
         if self._doors.rest is None:
             return await self._runs_by_command(since, wanted, end)
@@ -151,7 +151,7 @@ class Reads:
         answers = [await rest.get("slurmdb", "jobs", until=end, query={"start_time": when})]
         slots = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(job_id: int) -> wire.Envelope | None:
+        async def one(job_id: str) -> wire.Envelope | None:
             async with slots:
                 try:
                     return await rest.get("slurmdb", f"job/{checked_job(job_id)}", until=end)
@@ -170,7 +170,7 @@ class Reads:
         return runs, failures
 
     async def _runs_by_command(
-        self, since: datetime, wanted: Sequence[int], end: float
+        self, since: datetime, wanted: Sequence[str], end: float
     ) -> tuple[list[RunReading], list[ReadFailure]]:
         command = self._doors.commands("accounting")
         form = (f"--delimiter={text.SEPARATOR}", f"--format={','.join(text.RUN_FIELDS)}")

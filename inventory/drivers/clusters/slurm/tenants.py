@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from inventory.drivers.clusters.capabilities import AccountSpec, ActResult, QosSpec
+from inventory.drivers.clusters.capabilities import ActResult, QosSpec, TenantSpec
 from inventory.drivers.clusters.readings import QosReading, TenantReading, TenantsReading
 from inventory.drivers.clusters.slurm.doors import Doors, checked_name, done, now, unchanged, until
 from inventory.drivers.clusters.slurm.errors import SlurmError
@@ -14,6 +14,7 @@ from inventory.drivers.clusters.slurm.text import rows_of
 _ACCOUNTS = "Account,User,ParentName,GrpTRES,GrpTRESMins,QOS"
 _QOS = "Name,Priority,Preempt,GrpTRES,MaxTRESPerUser"
 _NO_LIMIT = -1
+ENFORCED = ("parent", "users", "qos", "cards", "cards_by_type", "card_seconds")
 
 
 class Tenants:
@@ -31,32 +32,37 @@ class Tenants:
             return TenantsReading(observed_at=start, complete=False, failures=(error.failure(),))
         return TenantsReading(observed_at=start, tenants=tuple(accounts.values()), qos=tuple(qos.values()))
 
-    async def ensure_account(self, account: AccountSpec, *, deadline: float) -> ActResult:
-        """Makes the account where it is missing, sets its limits, adds users and qos."""
+    async def ensure_tenant(self, tenant: TenantSpec, *, deadline: float) -> ActResult:
+        """Makes the account where it is missing, sets its limits, adds users and qos.
+
+        Limits of a type need that type in AccountingStorageTRES, else Slurm refuses them.
+        """
         end = until(deadline)
         try:
-            name = checked_name("account", account.name).lower()
+            name = checked_name("account", tenant.name).lower()
             known = (await self._accounts(end)).get(name)
             if known is None:
-                await self._add_account(name, account, end)
+                await self._add_account(name, tenant, end)
                 known = (await self._accounts(end))[name]
-            elif _as_asked(known, account):
+            elif _as_asked(known, tenant):
                 return unchanged("the account is so already")
-            await self._set_limits(name, account, known, end)
-            for user in sorted({user.lower() for user in account.users} - set(known.users)):
+            await self._set_limits(name, tenant, known, end)
+            for user in sorted({user.lower() for user in tenant.users} - set(known.users)):
                 await self._sacctmgr(end, "add", "user", checked_name("user", user), f"account={name}")
         except SlurmError as error:
             return error.result()
-        return done()
+        return done("" if tenant.storage is None else "not enforced by Slurm: storage")
 
-    async def _add_account(self, name: str, account: AccountSpec, end: float) -> None:
-        words = [f"{key}={value}" for key, value in _described(account).items() if value]
+    async def _add_account(self, name: str, tenant: TenantSpec, end: float) -> None:
+        words = [f"{key}={value}" for key, value in _described(tenant).items() if value]
         await self._sacctmgr(end, "add", "account", name, *words)
 
-    async def _set_limits(self, name: str, account: AccountSpec, known: TenantReading, end: float) -> None:
-        minutes = None if account.card_seconds is None else account.card_seconds // 60
-        limits = [f"GrpTRES={_limit(account.cards)}", f"GrpTRESMins={_limit(minutes)}"]
-        missing = sorted({checked_name("qos", qos).lower() for qos in account.qos} - set(known.qos))
+    async def _set_limits(self, name: str, tenant: TenantSpec, known: TenantReading, end: float) -> None:
+        minutes = None if tenant.card_seconds is None else tenant.card_seconds // 60
+        types = {kind: _NO_LIMIT for kind, _ in known.cards_by_type} | dict(tenant.cards_by_type)
+        limited = [f",gres/gpu:{checked_name('type', kind)}={number}" for kind, number in sorted(types.items())]
+        limits = [f"GrpTRES={_limit(tenant.cards)}{''.join(limited)}", f"GrpTRESMins={_limit(minutes)}"]
+        missing = sorted({checked_name("qos", qos).lower() for qos in tenant.qos} - set(known.qos))
         added = [f"QosLevel+={','.join(missing)}"] if missing else []
         await self._sacctmgr(end, "modify", "account", name, "set", *limits, *added)
 
@@ -101,10 +107,11 @@ class Tenants:
                 continue
             spent = _cards(minutes)
             found[account] = TenantReading(
-                account=account,
+                name=account,
                 parent=parent,
                 qos=tuple(sorted(name for name in qos.split(",") if name)),
                 cards=_cards(cards),
+                cards_by_type=count_cards(parse_tres(cards)).by_type,
                 card_seconds=None if spent is None else spent * 60,
             )
         return {name: replace(tenant, users=tuple(sorted(set(users.get(name, []))))) for name, tenant in found.items()}
@@ -125,21 +132,22 @@ class Tenants:
         }
 
 
-def _as_asked(known: TenantReading, account: AccountSpec) -> bool:
-    minutes = None if account.card_seconds is None else account.card_seconds // 60 * 60
+def _as_asked(known: TenantReading, tenant: TenantSpec) -> bool:
+    minutes = None if tenant.card_seconds is None else tenant.card_seconds // 60 * 60
     return (
-        known.cards == account.cards
+        known.cards == tenant.cards
+        and dict(known.cards_by_type) == dict(tenant.cards_by_type)
         and known.card_seconds == minutes
-        and {user.lower() for user in account.users} <= set(known.users)
-        and {qos.lower() for qos in account.qos} <= set(known.qos)
+        and {user.lower() for user in tenant.users} <= set(known.users)
+        and {qos.lower() for qos in tenant.qos} <= set(known.qos)
     )
 
 
-def _described(account: AccountSpec) -> Mapping[str, str]:
+def _described(tenant: TenantSpec) -> Mapping[str, str]:
     return {
-        "parent": account.parent and checked_name("account", account.parent),
-        "description": account.description,
-        "organization": account.organization,
+        "parent": tenant.parent and checked_name("account", tenant.parent),
+        "description": tenant.description,
+        "organization": tenant.organization,
     }
 
 
@@ -148,5 +156,4 @@ def _limit(number: int | None) -> str:
 
 
 def _cards(text: str) -> int | None:
-    tres = parse_tres(text)
-    return count_cards(tres).cards if tres else None
+    return parse_tres(text).get("gpu")
