@@ -29,6 +29,11 @@ class User(AbstractUser):  # type: ignore[django-manager-missing] # knox ships n
         return self.role in (Role.OPERATOR, Role.AUDITOR)
 
     @property
+    def sees_all_tenants(self) -> bool:
+        """Operators and auditors see what every tenant has; others see their own tenants by membership."""
+        return self.role in (Role.OPERATOR, Role.AUDITOR)
+
+    @property
     def operates(self) -> bool:
         """Whether this person may change the inventory."""
         return self.role == Role.OPERATOR

@@ -23,6 +23,7 @@ INSTALLED_APPS = [
     "sensaka.platform",
     "sensaka.identity",
     "inventory",
+    "pools",
     "sensaka.live",
     "sensaka.cockpit",
     "sensaka.bench",
