@@ -21,9 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 def states() -> str:
     """Every life cycle as a table and a drawing."""
     from inventory.rules.lifecycle import CARD, NODE
+    from pools.rules.lifecycle import REQUEST
 
     parts = ["# States", "", "Made from the transition tables by `make docs`; don't edit.", ""]
-    for machine in (NODE, CARD):
+    for machine in (NODE, CARD, REQUEST):
         parts += [f"## {machine.name.capitalize()}", "", "| state | meaning |", "|---|---|"]
         parts += [f"| `{state}` | {meaning} |" for state, meaning in machine.states.items()]
         parts += ["", "```mermaid", machine.mermaid(), "```", ""]
