@@ -12,42 +12,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from inventory.observations import Name, ReadFailure, Text
+from inventory.rules.jobs import ENDED as ENDED
+from inventory.rules.jobs import HOLDING as HOLDING
+from inventory.rules.jobs import WAITING as WAITING
+from inventory.rules.jobs import CardKind as CardKind
+from inventory.rules.jobs import JobState as JobState
 
 Address = Annotated[str, Meta(max_length=400)]  # what names a job to its scheduler
-
-
-class JobState(StrEnum):
-    """One model of job states. `requeued` and `preempted` end a run; the job comes back as another run."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    SUSPENDED = "suspended"
-    COMPLETING = "completing"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    TIMEOUT = "timeout"
-    NODE_FAIL = "node_fail"
-    PREEMPTED = "preempted"
-    OUT_OF_MEMORY = "out_of_memory"
-    REQUEUED = "requeued"
-    BOOT_FAIL = "boot_fail"
-    DEADLINE = "deadline"
-    UNKNOWN = "unknown"
-
-
-WAITING = frozenset({JobState.PENDING})
-HOLDING = frozenset({JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING})
-ENDED = frozenset(JobState) - WAITING - HOLDING - {JobState.UNKNOWN}
-
-
-class CardKind(StrEnum):
-    """What a scheduler hands out: whole cards, MIG instances, or shares of a card."""
-
-    CARD = "card"
-    MIG = "mig"
-    SHARD = "shard"
-    MPS = "mps"
 
 
 class Accelerators(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -82,6 +53,7 @@ class ClusterNode(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `cordoned`: takes no new work, by whoever's wish. `reason` is the scheduler's text, with our mark
     if it is ours; `owner` is the id in that mark, empty when the reason is somebody else's.
+    `machine_id` and `system_uuid` are the server's own, where the scheduler tells them.
     """
 
     name: Name
@@ -102,6 +74,8 @@ class ClusterNode(Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory: int | None = None
     version: Name = ""
     booted_at: datetime | None = None
+    machine_id: Name = ""
+    system_uuid: Name = ""
 
 
 class Queue(Struct, frozen=True, kw_only=True, omit_defaults=True):
