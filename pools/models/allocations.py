@@ -35,6 +35,7 @@ class Allocation(ScopedRecord):
     span = DateTimeRangeField()
     ends_at = models.DateTimeField(null=True, blank=True)
     request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="allocations", null=True, blank=True)
+    job = models.ForeignKey("inventory.Job", on_delete=models.SET_NULL, related_name="+", null=True, blank=True)
     attempt = models.PositiveSmallIntegerField(default=0)
     unit = models.PositiveIntegerField(default=0, help_text="Number of the unit in its request")
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", null=True, blank=True)

@@ -8,12 +8,12 @@ from django.db.models import Q
 from pools.models.pools import Pool
 from pools.models.specs import Near, PriorityClass, Spec
 from pools.models.tenants import Project, belongs_to
+from pools.rules.lifecycle import ENDED, REQUEST
 from sensaka.identity.models import User
 from sensaka.platform.scope import ScopedRecord
 
-ENDED = ("cancelled", "completed", "failed", "rejected", "timed_out")
-_STATES = ("submitted", "queued", "starting", "running", "preempted", *ENDED)
-REQUEST_STATES = [(state, state.replace("_", " ")) for state in _STATES]
+REQUEST_STATES = [(state, state.replace("_", " ")) for state in REQUEST.states]
+_ENDED = sorted(ENDED)
 
 
 class Launch(models.TextChoices):
@@ -53,7 +53,7 @@ class Request(ScopedRecord):
     held = models.BooleanField(default=False)
     boost = models.IntegerField(default=0)
 
-    state = models.CharField(max_length=16, default="submitted", choices=REQUEST_STATES)
+    state = models.CharField(max_length=16, default=REQUEST.initial, choices=REQUEST_STATES)
     state_since = models.DateTimeField()
     submitted_at = models.DateTimeField()
     waited_since = models.DateTimeField()
@@ -79,11 +79,11 @@ class Request(ScopedRecord):
     class Meta:
         ordering = ["-submitted_at", "-id"]
         constraints = [
-            models.CheckConstraint(condition=Q(state__in=_STATES), name="request_state_known"),
+            models.CheckConstraint(condition=Q(state__in=list(REQUEST.states)), name="request_state_known"),
             models.CheckConstraint(condition=Q(count__gte=1), name="request_count_positive"),
             models.CheckConstraint(condition=Q(time_limit__gte=1), name="request_time_limit_positive"),
             models.CheckConstraint(
-                condition=Q(state__in=ENDED, ended_at__isnull=False) | (~Q(state__in=ENDED) & Q(ended_at=None)),
+                condition=Q(state__in=_ENDED, ended_at__isnull=False) | (~Q(state__in=_ENDED) & Q(ended_at=None)),
                 name="request_ended_when_ended",
             ),
             models.CheckConstraint(
@@ -99,7 +99,7 @@ class Request(ScopedRecord):
         ]
         indexes = [
             models.Index(fields=["pool", "waited_since"], condition=Q(state="queued"), name="request_queued"),
-            models.Index(fields=["state"], condition=~Q(state__in=ENDED), name="request_open"),
+            models.Index(fields=["state"], condition=~Q(state__in=_ENDED), name="request_open"),
             models.Index(fields=["project", "-submitted_at"]),
         ]
 
