@@ -18,6 +18,7 @@ from inventory.rules.lifecycle import NODE
 from inventory.services.journal import Note, write_entries
 from inventory.services.nodes import find_or_create_node
 from inventory.services.observe import TreeChanges, record_node_reading
+from inventory.signals import tree_changed
 from sensaka.identity.models import User
 from sensaka.kernel.errors import InvalidInput, SensakaError
 
@@ -155,6 +156,7 @@ def enrol_agent(*, token: str, claim: Claim, version: str, now: datetime | None 
                 f"this machine is known as node {node.name} of site {node.site.name}: use a token of that site"
             )
         _adopt(node, at)
+        transaction.on_commit(lambda: tree_changed.send(sender=None, nodes=[node.id]))
         return _install(node, claim, version=version, at=at)
 
 

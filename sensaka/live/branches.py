@@ -3,7 +3,9 @@
 Counting is inventory.rules.counts'; where a card stands is its node's business, as in inventory.selectors.cards.
 """
 
+import hashlib
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
@@ -14,6 +16,7 @@ from sensaka.live.cells import Cell, Cells, count
 from sensaka.live.fleet import CardRow, fleet
 from sensaka.live.fleet_cells import tally
 from sensaka.live.paths import LEVELS, Path, written
+from sensaka.live.words import NODE_TAGS, state_words
 
 _WITHOUT = {"cluster": "Without a cluster", "rack": "Without a rack"}
 _Row = tuple[UUID, str, str, UUID, UUID | None, UUID | None]
@@ -21,7 +24,7 @@ _Row = tuple[UUID, str, str, UUID, UUID | None, UUID | None]
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A line of the tree. `path` names it and all above it; `state` is a node's."""
+    """A line of the tree. `path` names it and all above it; `state` and `cards` are a node's."""
 
     level: str
     title: str
@@ -30,6 +33,7 @@ class Branch:
     nodes: int
     node: UUID | None = None
     state: str = ""
+    cards: tuple[CardRow, ...] = ()
 
     @property
     def key(self) -> str:
@@ -49,8 +53,9 @@ def branches(path: Path) -> list[Branch]:
     cards = _cards_by_node()
     if level == "node":
         return [
-            Branch("node", name, written((*path, node)), tally(cards.get(node, ())), 1, node, state)
+            Branch("node", name, written((*path, node)), tally(own), 1, node, state, own)
             for node, name, state, *_ in nodes
+            for own in [tuple(cards.get(node, ()))]
         ]
     groups: dict[UUID | None, list[_Row]] = defaultdict(list)
     for row in nodes:
@@ -84,10 +89,25 @@ def _titles(level: str, path: Path, groups: dict[UUID | None, list[_Row]]) -> di
     return titles
 
 
+def below(lines: Iterable[Branch]) -> str:
+    """Changes when a line comes, goes or is renamed; an open branch is then completed."""
+    return _digest((line.path, line.title) for line in lines)
+
+
+def below_node(cards: Iterable[CardRow]) -> str:
+    """Changes when a card or slice of an open node comes, goes or is named anew."""
+    return _digest((card.id, card.label, card.model, *(piece.id for piece in card.slices)) for card in cards)
+
+
+def _digest(parts: Iterable[tuple[object, ...]]) -> str:
+    return hashlib.sha256(repr([[str(part) for part in line] for line in parts]).encode()).hexdigest()[:12]
+
+
 def cells(path: Path) -> Cells:
-    """The counts of the lines below a path."""
-    found: Cells = {}
-    for branch in branches(path):
+    """The counts of the lines below a path, and versions of what is below it and below its nodes."""
+    lines = branches(path)
+    found: Cells = {f"below.{written(path)}": Cell(below(lines))}
+    for branch in lines:
         numbers = branch.numbers
         bad = numbers.failed + numbers.missing
         for name, value in (
@@ -96,4 +116,7 @@ def cells(path: Path) -> Cells:
         ):  # fmt: skip
             found[f"{branch.key}.{name}"] = Cell(count(value))
         found[f"{branch.key}.bad"] = Cell(count(bad), "bad" if bad else "")
+        if branch.node is not None:
+            found[f"{branch.key}.state"] = Cell(state_words(branch.state), NODE_TAGS.get(branch.state, "free"))
+            found[f"below.{branch.path}"] = Cell(below_node(branch.cards))
     return found

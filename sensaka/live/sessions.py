@@ -18,5 +18,6 @@ def group(session_key: str) -> str:
 async def signed_in(session_key: str) -> User | None:
     """Whose sign-in this is now; None when it has ended, by signing out or by a new password elsewhere."""
     store: Any = import_module(settings.SESSION_ENGINE).SessionStore
-    user = await get_user({"session": store(session_key)})
+    scope: Any = {"session": store(session_key)}
+    user = await get_user(scope)
     return user if isinstance(user, User) else None

@@ -12,7 +12,9 @@ export function onLive(listener) {
 }
 
 function topics() {
-  const named = [...document.querySelectorAll("[data-topic]")].map((element) => element.dataset.topic);
+  const named = [...document.querySelectorAll("[data-topic]")]
+    .filter((element) => !element.parentElement.closest("details:not([open])"))
+    .map((element) => element.dataset.topic);
   return [...new Set(named)].slice(0, 20);
 }
 
@@ -86,17 +88,18 @@ function paint(message) {
 }
 
 function refresh(element) {
-  if (element.matches(":hover") || element.contains(document.activeElement)) {
+  const area = element.closest("[data-live-area]") || element;
+  if (area.matches(":hover") || element.contains(document.activeElement)) {
     // rows keep their place while somebody points at them
     if (element.dataset.waiting) return;
     element.dataset.waiting = "1";
     const later = () => {
       delete element.dataset.waiting;
-      element.removeEventListener("pointerleave", later);
+      area.removeEventListener("pointerleave", later);
       element.removeEventListener("focusout", later);
       refresh(element);
     };
-    element.addEventListener("pointerleave", later);
+    area.addEventListener("pointerleave", later);
     element.addEventListener("focusout", later);
     return;
   }
@@ -167,6 +170,7 @@ export function startLive() {
   connect();
   setInterval(check, 1000);
   document.addEventListener("htmx:afterSettle", subscribeIfChanged);
+  document.addEventListener("toggle", subscribeIfChanged, true); // of a closed line nothing is followed
   window.addEventListener("pagehide", () => {
     state.closed = true;
     if (state.socket) state.socket.close();

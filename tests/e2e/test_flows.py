@@ -177,6 +177,47 @@ def test_the_theme_is_remembered(stack: Stack, page: Page) -> None:
     assert page.locator("html").get_attribute("data-bs-theme") == after
 
 
+def enrol(stack: Stack, page: Page, hostname: str) -> str:
+    """A node that enrols through the agent's door with a token of the form; returns its node token."""
+    page.goto(f"{stack.address}/collectors/add/agent/")
+    page.fill("#id_name", hostname)
+    page.select_option("#id_site", label="Regional")
+    page.get_by_role("button", name=re.compile("token", re.IGNORECASE)).click()
+    body = {"token": page.locator("#token").inner_text(), "hostname": hostname, "machine_id": hostname}
+    request = urllib.request.Request(
+        f"{stack.address}/api/v1/agents/enrol/", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        token: str = json.load(answer)["token"]
+    return token
+
+
+def open_line(page: Page, name: str) -> None:
+    line = page.locator("summary", has=page.get_by_text(name, exact=True)).first
+    with page.expect_response(lambda answer: "/fleet/tree/part/" in answer.url):
+        line.click(position={"x": 8, "y": 12})
+
+
+def test_a_new_node_appears_in_the_open_tree(stack: Stack, browser: Browser, page: Page) -> None:
+    """I1, U6: below an open branch, within seconds and without a reload; what is open stays open."""
+    enrol(stack, page, "edge-new-1")
+    page.goto(f"{stack.address}/fleet/tree/")
+    page.locator("#link-state[data-state=live]").wait_for()
+    for name in ("Regional", "Without a cluster", "Without a rack"):
+        open_line(page, name)
+    first = page.locator("[data-line]", has_text="edge-new-1").last
+    expect(first).to_be_visible()
+    open_line(page, "edge-new-1")
+    expect(first).to_contain_text("No cards on this node")
+    page.mouse.move(5, 5)
+    other = page.context.new_page()
+    enrol(stack, other, "edge-new-2")
+    other.close()
+    expect(page.locator("summary", has_text="edge-new-2")).to_be_visible(timeout=8_000)
+    expect(first).to_contain_text("No cards on this node")
+    open_line(page, "edge-new-2")
+
+
 def test_signing_out_ends_the_live_pages_of_every_tab(stack: Stack, browser: Browser) -> None:
     """X3, U6: what another tab shows greys at once and the way back leads to the same page."""
     context = browser.new_context()

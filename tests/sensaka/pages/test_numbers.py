@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from inventory.models import Card, Exporter, JournalEntry, Slice
+from inventory.models import Card, Exporter, JournalEntry, Node, Slice
 from inventory.rules.counts import count
 from inventory.selectors.cards import card_rows
 from inventory.selectors.tree import site_tree
@@ -81,6 +81,37 @@ def test_tree_parts_add_up_to_their_parent(seeded: seed.Seeded, operator: Client
         parent = next(branch for branch in above if str(branch.path).split("/")[-1] in str(below[0].path))
         for name in ("installed", "busy", "idle", "unknown"):
             assert sum(getattr(branch.numbers, name) for branch in below) == getattr(parent.numbers, name)
+
+
+def test_an_open_branch_is_told_of_what_comes_and_goes_below(seeded: seed.Seeded, operator: Client) -> None:
+    """I1, U6: the page's version of a branch changes with its lines and cards, not with their numbers."""
+    node = seeded.nodes["a01-gpu01"]
+    rack = f"{node.site_id}/{node.cluster_id}/{node.rack_id}"
+    path = parse(rack)
+    assert path is not None
+
+    def versions() -> tuple[str, str]:
+        snapshots.forget()
+        cells = snapshots.snapshot(Topic("branches", path=path))
+        return cells[f"below.{rack}"].text, cells[f"below.{rack}/{node.pk}"].text
+
+    before = versions()
+    page = operator.get(reverse("tree-part"), {"path": rack}).content.decode()
+    assert f'data-live-refresh="below.{rack}" data-version="{before[0]}"' in page
+    assert (
+        f'data-version="{before[1]}"'
+        in operator.get(reverse("tree-part"), {"path": f"{rack}/{node.pk}"}).content.decode()
+    )
+    seed.one_more(seeded.cards[0], 3.0)
+    assert versions() == before
+    Card.objects.filter(pk=seeded.cards[0].pk).update(slot="SXM99")
+    renamed = versions()
+    assert (renamed[0], renamed[1] != before[1]) == (before[0], True)
+    Node.objects.create(name="a01-new", site=node.site, cluster=node.cluster, rack=node.rack, state="active")
+    grown = versions()
+    assert grown[0] != before[0]
+    Node.objects.filter(name="a01-new").update(state="retired")
+    assert versions()[0] == before[0]
 
 
 def test_unknown_is_null_in_the_map_and_never_zero(seeded: seed.Seeded, operator: Client) -> None:
