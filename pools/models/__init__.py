@@ -4,7 +4,7 @@ from pools.models.allocations import Allocation, AllocationSource
 from pools.models.pools import IdlePolicy, Pool, PoolMember, PoolRule, SharingMode
 from pools.models.quotas import UNITS, OverQuota, Period, Quota, QuotaLimit, Resource, UsageKind, UsageRecord
 from pools.models.reclaims import OPEN_IDLE, IdleCase, IdleState, Reclaim, ReclaimState
-from pools.models.requests import REQUEST_STATES, Extension, ExtensionState, Launch, Request, RequestEvent
+from pools.models.requests import REQUEST_STATES, EndAsked, Extension, ExtensionState, Launch, Request, RequestEvent
 from pools.models.specs import Near, PriorityClass, Spec
 from pools.models.stops import HOLD_TARGETS, PLACE_TARGETS, Hold, MaintenanceWindow
 from pools.models.tenants import (
@@ -29,6 +29,7 @@ __all__ = [
     "Allocation",
     "AllocationSource",
     "ClusterMode",
+    "EndAsked",
     "Extension",
     "ExtensionState",
     "Hold",

@@ -56,9 +56,15 @@ class Pool(ScopedRecord):
         ordering = ["rank", "name"]
         constraints = [
             models.CheckConstraint(
-                condition=Q(idle_coverage__gte=50) & Q(idle_coverage__lte=100), name="pool_idle_coverage_percent"
+                condition=Q(idle_coverage__gte=50) & Q(idle_coverage__lte=100),
+                name="pool_idle_coverage_percent",
+                violation_error_message="The coverage is 50 to 100 percent.",
             ),
-            models.CheckConstraint(condition=Q(idle_after__gte=60), name="pool_idle_after_a_minute"),
+            models.CheckConstraint(
+                condition=Q(idle_after__gte=60),
+                name="pool_idle_after_a_minute",
+                violation_error_message="The idle period is at least 60 seconds.",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -87,10 +93,19 @@ class PoolRule(Record):
     class Meta:
         ordering = ["id"]
         constraints = [
-            models.UniqueConstraint("pool", "model", "cluster", "labels", name="pool_rule_once", nulls_distinct=False),
+            models.UniqueConstraint(
+                "pool",
+                "model",
+                "cluster",
+                "labels",
+                name="pool_rule_once",
+                violation_error_message="The pool has this rule already.",
+                nulls_distinct=False,
+            ),
             models.CheckConstraint(
                 condition=Q(model__isnull=False) | Q(cluster__isnull=False) | ~Q(labels={}),
                 name="pool_rule_has_condition",
+                violation_error_message="Name a model, a cluster or a label: a rule without any takes nothing.",
             ),
         ]
 
@@ -111,11 +126,22 @@ class PoolMember(Record):
     class Meta:
         ordering = ["id"]
         constraints = [
-            models.UniqueConstraint("pool", "card", name="pool_member_card_once"),
-            models.UniqueConstraint("pool", "node", name="pool_member_node_once"),
+            models.UniqueConstraint(
+                "pool",
+                "card",
+                name="pool_member_card_once",
+                violation_error_message="The pool names this card already.",
+            ),
+            models.UniqueConstraint(
+                "pool",
+                "node",
+                name="pool_member_node_once",
+                violation_error_message="The pool names this node already.",
+            ),
             models.CheckConstraint(
                 condition=Q(card=None, node__isnull=False) | Q(card__isnull=False, node=None),
                 name="pool_member_card_or_node",
+                violation_error_message="Name a card or a node, not both.",
             ),
         ]
 

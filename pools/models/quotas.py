@@ -62,7 +62,15 @@ class Quota(ScopedRecord):
 
     class Meta:
         ordering = ["tenant__name", "project__name"]
-        constraints = [models.UniqueConstraint("tenant", "project", name="quota_once", nulls_distinct=False)]
+        constraints = [
+            models.UniqueConstraint(
+                "tenant",
+                "project",
+                name="quota_once",
+                violation_error_message="There is a quota for this tenant or project already: edit that one.",
+                nulls_distinct=False,
+            )
+        ]
 
     def __str__(self) -> str:
         return f"Quota of {self.project or self.tenant}"
@@ -90,16 +98,25 @@ class QuotaLimit(Record):
     class Meta:
         ordering = ["resource", "model__name"]
         constraints = [
-            models.UniqueConstraint("quota", "resource", "model", name="quota_limit_once", nulls_distinct=False),
+            models.UniqueConstraint(
+                "quota",
+                "resource",
+                "model",
+                name="quota_limit_once",
+                violation_error_message="This limit stands there already: edit that one.",
+                nulls_distinct=False,
+            ),
             models.CheckConstraint(
                 condition=Q(nominal__gte=0)
                 & (Q(borrowing=None) | Q(borrowing__gte=0))
                 & (Q(lending=None) | Q(lending__gte=0)),
                 name="quota_limit_not_negative",
+                violation_error_message="Amounts are not negative.",
             ),
             models.CheckConstraint(
                 condition=Q(model=None) | Q(resource__in=[Resource.CARDS, Resource.HOURS]),
                 name="quota_limit_model_of_cards",
+                violation_error_message="Only cards and GPU-hours are limited by model.",
             ),
         ]
 
@@ -134,7 +151,11 @@ class UsageRecord(ScopedRecord):
         ordering = ["-at", "-id"]
         constraints = [
             models.UniqueConstraint("source", "key", name="usage_record_once"),
-            models.CheckConstraint(condition=Q(amount__gte=0), name="usage_amount_not_negative"),
+            models.CheckConstraint(
+                condition=Q(amount__gte=0),
+                name="usage_amount_not_negative",
+                violation_error_message="Amounts are not negative.",
+            ),
         ]
         indexes = [models.Index(fields=["tenant", "project", "kind", "-at"])]
 

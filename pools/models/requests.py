@@ -24,6 +24,13 @@ class Launch(models.TextChoices):
     CARDS = "cards", "Just the cards"
 
 
+class EndAsked(models.TextChoices):
+    """What ending the work of a request will mean: the event that follows once it is over."""
+
+    CANCEL = "cancel", "Cancelled"
+    COMPLETE = "complete", "Released by its owner"
+
+
 class Request(ScopedRecord):
     """A wish for `count` units of a spec in a pool, all or nothing, for at most `time_limit` seconds.
 
@@ -60,7 +67,8 @@ class Request(ScopedRecord):
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     ends_at = models.DateTimeField(null=True, blank=True, help_text="By its time limit and granted extensions")
-    cancel_asked_at = models.DateTimeField(null=True, blank=True, help_text="Its job is to be ended")
+    end_asked_at = models.DateTimeField(null=True, blank=True, help_text="Its work is to be ended")
+    end_asked = models.CharField(max_length=16, choices=EndAsked.choices, blank=True)
     signalled_at = models.DateTimeField(null=True, blank=True, help_text="Told to leave for somebody else")
     checkpoint_at = models.DateTimeField(null=True, blank=True)
 
@@ -91,6 +99,7 @@ class Request(ScopedRecord):
                 | (Q(launch=Launch.IMAGE) & ~Q(image=""))
                 | Q(launch=Launch.CARDS, script="", image=""),
                 name="request_launches_something",
+                violation_error_message="Give the script or the image that is to be started.",
             ),
             models.UniqueConstraint("mark", condition=~Q(mark=""), name="request_mark_once"),
             models.UniqueConstraint(
@@ -173,9 +182,16 @@ class Extension(ScopedRecord):
     class Meta:
         ordering = ["-created_at"]
         constraints = [
-            models.CheckConstraint(condition=Q(seconds__gte=60), name="extension_of_a_minute"),
+            models.CheckConstraint(
+                condition=Q(seconds__gte=60),
+                name="extension_of_a_minute",
+                violation_error_message="An extension is at least 60 seconds.",
+            ),
             models.UniqueConstraint(
-                "request", condition=Q(state=ExtensionState.ASKED), name="extension_asked_one_at_a_time"
+                "request",
+                condition=Q(state=ExtensionState.ASKED),
+                name="extension_asked_one_at_a_time",
+                violation_error_message="An extension is asked already: wait for its decision.",
             ),
         ]
 

@@ -48,20 +48,29 @@ class Spec(ScopedRecord):
             models.CheckConstraint(
                 condition=(Q(mode=SharingMode.MIG) & ~Q(profile="")) | (~Q(mode=SharingMode.MIG) & Q(profile="")),
                 name="spec_mig_has_profile",
+                violation_error_message="A MIG spec names its profile, other specs none.",
             ),
             models.CheckConstraint(
                 condition=Q(mode__in=[SharingMode.TIME_SLICE, SharingMode.MPS], shares_per_card__gte=2)
                 | Q(mode__in=[SharingMode.WHOLE, SharingMode.MIG], shares_per_card=1),
                 name="spec_shares_divide",
+                violation_error_message="Time slices and MPS divide a card into 2 parts or more, others into 1.",
             ),
             models.CheckConstraint(
-                condition=Q(cards__gte=1) & (Q(mode=SharingMode.WHOLE) | Q(cards=1)), name="spec_share_is_of_one_card"
+                condition=Q(cards__gte=1) & (Q(mode=SharingMode.WHOLE) | Q(cards=1)),
+                name="spec_share_is_of_one_card",
+                violation_error_message="A unit is at least one card, and a share is of exactly one.",
             ),
             models.CheckConstraint(
                 condition=Q(price=None, currency="") | (Q(price__gte=0) & ~Q(currency="")),
                 name="spec_price_has_currency",
+                violation_error_message="A price needs its currency, and is not negative.",
             ),
-            models.CheckConstraint(condition=Q(memory=None) | Q(memory__gt=0), name="spec_memory_positive"),
+            models.CheckConstraint(
+                condition=Q(memory=None) | Q(memory__gt=0),
+                name="spec_memory_positive",
+                violation_error_message="Memory is more than 0, or left out.",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -91,8 +100,17 @@ class PriorityClass(Record):
         ordering = ["-value", "name"]
         verbose_name_plural = "priority classes"
         constraints = [
-            models.UniqueConstraint("default", condition=Q(default=True), name="one_default_priority_class"),
-            models.CheckConstraint(condition=Q(price_factor__gte=0), name="priority_price_factor_not_negative"),
+            models.UniqueConstraint(
+                "default",
+                condition=Q(default=True),
+                name="one_default_priority_class",
+                violation_error_message="Another class is the default: take that mark away first.",
+            ),
+            models.CheckConstraint(
+                condition=Q(price_factor__gte=0),
+                name="priority_price_factor_not_negative",
+                violation_error_message="The price factor is not negative.",
+            ),
         ]
 
     def __str__(self) -> str:

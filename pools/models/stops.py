@@ -76,8 +76,16 @@ class MaintenanceWindow(Record):
     class Meta:
         ordering = ["starts_at"]
         constraints = [
-            models.CheckConstraint(condition=exactly_one(PLACE_TARGETS), name="maintenance_of_one_place"),
-            models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="maintenance_ends_after_start"),
+            models.CheckConstraint(
+                condition=exactly_one(PLACE_TARGETS),
+                name="maintenance_of_one_place",
+                violation_error_message="Name exactly one site, cluster, rack or node.",
+            ),
+            models.CheckConstraint(
+                condition=Q(ends_at__gt=F("starts_at")),
+                name="maintenance_ends_after_start",
+                violation_error_message="The end lies after the start.",
+            ),
         ]
         indexes = [models.Index(fields=["ends_at"], condition=Q(cancelled_at=None), name="maintenance_ahead")]
 

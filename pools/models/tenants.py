@@ -27,7 +27,13 @@ class Tenant(ScopedRecord):
 
     class Meta:
         ordering = ["name"]
-        constraints = [models.CheckConstraint(condition=Q(weight__gt=0), name="tenant_weight_positive")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(weight__gt=0),
+                name="tenant_weight_positive",
+                violation_error_message="The weight is more than 0.",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -50,8 +56,18 @@ class Project(ScopedRecord):
     class Meta:
         ordering = ["tenant__name", "name"]
         constraints = [
-            models.UniqueConstraint("tenant", "name", name="project_name_in_tenant"),
-            models.UniqueConstraint("tenant", "slug", name="project_slug_in_tenant"),
+            models.UniqueConstraint(
+                "tenant",
+                "name",
+                name="project_name_in_tenant",
+                violation_error_message="The tenant has a project of this name.",
+            ),
+            models.UniqueConstraint(
+                "tenant",
+                "slug",
+                name="project_slug_in_tenant",
+                violation_error_message="The tenant has a project of this short name.",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -81,9 +97,18 @@ class Membership(ScopedRecord):
     class Meta:
         ordering = ["tenant__name", "user__username"]
         constraints = [
-            models.UniqueConstraint("user", "tenant", "project", name="membership_once", nulls_distinct=False),
+            models.UniqueConstraint(
+                "user",
+                "tenant",
+                "project",
+                name="membership_once",
+                violation_error_message="This person is a member already.",
+                nulls_distinct=False,
+            ),
             models.CheckConstraint(
-                condition=~Q(role=MemberRole.ADMIN) | Q(project=None), name="membership_admin_of_whole_tenant"
+                condition=~Q(role=MemberRole.ADMIN) | Q(project=None),
+                name="membership_admin_of_whole_tenant",
+                violation_error_message="An admin is one of the whole tenant: leave the project empty.",
             ),
         ]
 
@@ -136,10 +161,18 @@ class MappingRule(Record):
     class Meta:
         ordering = ["cluster__name", "kind", "key", "value"]
         constraints = [
-            models.UniqueConstraint("cluster", "kind", "key", "value", name="mapping_rule_once"),
+            models.UniqueConstraint(
+                "cluster",
+                "kind",
+                "key",
+                "value",
+                name="mapping_rule_once",
+                violation_error_message="There is a rule for this already: edit that one.",
+            ),
             models.CheckConstraint(
                 condition=(Q(kind=MappingKind.LABEL) & ~Q(key="")) | (~Q(kind=MappingKind.LABEL) & Q(key="")),
                 name="mapping_rule_label_has_key",
+                violation_error_message="A label rule needs the label's name, other rules none.",
             ),
         ]
 

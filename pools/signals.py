@@ -1,0 +1,13 @@
+"""What changed, for whoever wants to look again. Sent after commit; no receiver may rely on the payload.
+
+`catalogue_changed(kind)`: a pool, spec, tenant, quota or window was saved or removed (its kind of row).
+`requests_changed(requests)`: the named requests changed (ids). `allocations_changed(cards)`: what is held
+of these cards changed (ids). `usage_recorded(tenants)`: tokens or storage of these tenants (ids).
+"""
+
+from django.dispatch import Signal
+
+catalogue_changed = Signal()
+requests_changed = Signal()
+allocations_changed = Signal()
+usage_recorded = Signal()
