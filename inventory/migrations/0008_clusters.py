@@ -2,7 +2,6 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import inventory.observations
 import inventory.rules.jobs
 import sensaka.platform.fields
 from django.conf import settings
@@ -42,10 +41,9 @@ class Migration(migrations.Migration):
                 ('address', models.CharField(blank=True, help_text='slurmrestd or API server: http(s):// or unix:/', max_length=500)),
                 ('username', models.CharField(blank=True, max_length=100)),
                 ('token', sensaka.platform.fields.EncryptedTextField(blank=True)),
-                ('jwt_key', sensaka.platform.fields.EncryptedTextField(blank=True, help_text="Slurm's HS256 key: with it ended tokens are renewed")),
+                ('jwt_key', sensaka.platform.fields.EncryptedTextField(blank=True, help_text="Slurm's HS256 key: base64: with it tokens are made here")),
                 ('kubeconfig', sensaka.platform.fields.EncryptedTextField(blank=True)),
                 ('in_cluster', models.BooleanField(default=False, help_text='Use the service account of our own pod')),
-                ('tls', models.CharField(choices=[(inventory.observations.TlsPolicy['FINGERPRINT'], inventory.observations.TlsPolicy['FINGERPRINT']), (inventory.observations.TlsPolicy['AUTHORITY'], inventory.observations.TlsPolicy['AUTHORITY']), (inventory.observations.TlsPolicy['OFF'], inventory.observations.TlsPolicy['OFF'])], default=inventory.observations.TlsPolicy['AUTHORITY'], max_length=16)),
                 ('tls_authority', models.TextField(blank=True, help_text='PEM of the authority; empty: those of the system')),
                 ('commands', models.BooleanField(default=False, help_text="Slurm's commands on this host may be used")),
                 ('slurm_conf', models.CharField(blank=True, help_text='Path; empty: the default', max_length=500)),

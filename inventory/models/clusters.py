@@ -8,7 +8,6 @@ from django.db.models import Q
 from inventory.models.collectors import Collector
 from inventory.models.nodes import Node
 from inventory.models.places import Cluster
-from inventory.observations import TlsPolicy
 from sensaka.platform.fields import EncryptedTextField
 from sensaka.platform.models import Record
 
@@ -33,12 +32,9 @@ class ClusterConnection(Collector):
     address = models.CharField(max_length=500, blank=True, help_text="slurmrestd or API server: http(s):// or unix:/")
     username = models.CharField(max_length=100, blank=True)
     token = EncryptedTextField(blank=True)
-    jwt_key = EncryptedTextField(blank=True, help_text="Slurm's HS256 key: with it ended tokens are renewed")
+    jwt_key = EncryptedTextField(blank=True, help_text="Slurm's HS256 key, base64: with it tokens are made here")
     kubeconfig = EncryptedTextField(blank=True)
     in_cluster = models.BooleanField(default=False, help_text="Use the service account of our own pod")
-    tls = models.CharField(
-        max_length=16, choices=[(policy, policy) for policy in TlsPolicy], default=TlsPolicy.AUTHORITY
-    )
     tls_authority = models.TextField(blank=True, help_text="PEM of the authority; empty: those of the system")
     commands = models.BooleanField(default=False, help_text="Slurm's commands on this host may be used")
     slurm_conf = models.CharField(max_length=500, blank=True, help_text="Path; empty: the default")
