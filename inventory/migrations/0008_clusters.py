@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
                 ('address', models.CharField(blank=True, help_text='slurmrestd or API server: http(s):// or unix:/', max_length=500)),
                 ('username', models.CharField(blank=True, max_length=100)),
                 ('token', sensaka.platform.fields.EncryptedTextField(blank=True)),
-                ('jwt_key', sensaka.platform.fields.EncryptedTextField(blank=True, help_text="Slurm's HS256 key: base64: with it tokens are made here")),
+                ('jwt_key', sensaka.platform.fields.EncryptedTextField(blank=True, help_text="Slurm's HS256 key, base64: with it tokens are made here")),
                 ('kubeconfig', sensaka.platform.fields.EncryptedTextField(blank=True)),
                 ('in_cluster', models.BooleanField(default=False, help_text='Use the service account of our own pod')),
                 ('tls_authority', models.TextField(blank=True, help_text='PEM of the authority; empty: those of the system')),
