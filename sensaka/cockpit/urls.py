@@ -4,7 +4,19 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
-from sensaka.cockpit.views import account, cards, collectors, heatmap, journal, nodes, overview, search, tree, users
+from sensaka.cockpit.views import (
+    account,
+    cards,
+    collectors,
+    exports,
+    heatmap,
+    journal,
+    nodes,
+    overview,
+    search,
+    tree,
+    users,
+)
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -21,6 +33,10 @@ urlpatterns = [
     path("fleet/cards/<uuid:card_id>/", cards.card, name="card"),
     path("fleet/cards/<uuid:card_id>/history/", cards.history, name="card-history"),
     path("fleet/cards/<uuid:card_id>/<slug:part>/", cards.card_part, name="card-part"),
+    path("fleet/nodes.csv", exports.nodes_csv, name="nodes-csv"),
+    path("fleet/cards.csv", exports.cards_csv, name="cards-csv"),
+    path("collectors.csv", exports.collectors_csv, name="collectors-csv"),
+    path("journal.csv", exports.journal_csv, name="journal-csv"),
     path("journal/", journal.journal, name="journal"),
     path("search/", search.search, name="search"),
     path("collectors/", collectors.collectors, name="collectors"),

@@ -5,12 +5,12 @@ from functools import wraps
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
 from sensaka.identity.models import User
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -25,7 +25,7 @@ def inventory_page(view: View) -> View:
     """Operators and auditors read, operators act. A member gets a page that says where their pages are."""
 
     @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         user = person(request)
         if not user.sees_inventory:
             return render(request, "identity/member.html", status=403)
@@ -41,7 +41,7 @@ def operator_page(view: View) -> View:
 
     @wraps(view)
     @inventory_page
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not person(request).operates:
             raise PermissionDenied("Only operators change the inventory.")
         return view(request, *args, **kwargs)

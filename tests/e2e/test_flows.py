@@ -1,5 +1,6 @@
 """What people do: sign in, drill down, watch it live, add a source, find a card; a killed server (I1, U5, U6, X3)."""
 
+import csv
 import json
 import re
 import time
@@ -175,6 +176,43 @@ def test_the_theme_is_remembered(stack: Stack, page: Page) -> None:
     assert {before, after} == {"light", "dark"}
     page.reload()
     assert page.locator("html").get_attribute("data-bs-theme") == after
+
+
+def test_columns_are_chosen_and_remembered(stack: Stack, page: Page) -> None:
+    """UI.md: by keyboard, kept after a reload and a new filter, and undone."""
+    page.goto(f"{stack.address}/fleet/cards/")
+    heading = page.locator("thead th", has_text="Temperature")
+    expect(heading).to_be_visible()
+    page.get_by_role("button", name="Columns").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Temperature").focus()
+    page.keyboard.press("Space")
+    expect(heading).to_be_hidden()
+    page.reload()
+    expect(page.locator("thead th", has_text="Activity")).to_be_visible()
+    expect(heading).to_be_hidden()
+    page.select_option("#kind", "idle")
+    page.wait_for_url(re.compile("kind=idle"))
+    expect(page.locator("tbody td[data-column=temperature]").first).to_be_hidden()
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_role("button", name="Show all").click()
+    expect(heading).to_be_visible()
+
+
+def test_a_table_is_saved_as_a_file(stack: Stack, page: Page) -> None:
+    """UI.md: what the filter leaves, in the order that is shown, through the server that runs the product."""
+    page.goto(f"{stack.address}/fleet/cards/?sort=-power")
+    page.select_option("#kind", "idle")
+    page.wait_for_url(re.compile("kind=idle"))
+    shown = page.locator("tbody th").count()
+    with page.expect_download() as started:
+        page.get_by_role("link", name="CSV").click()
+    saved = started.value
+    assert re.fullmatch(r"sensaka-cards-\d{8}T\d{6}Z\.csv", saved.suggested_filename)
+    with saved.path().open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == shown
+    assert {row["state"] for row in rows} == {"idle"}
 
 
 def enrol(stack: Stack, page: Page, hostname: str) -> str:

@@ -98,7 +98,8 @@ def heading(context: dict[str, Any], column: str, title: str, number: bool = Fal
     state = "ascending" if current == column else "descending" if current == f"-{column}" else "none"
     mark = {"ascending": " ▲", "descending": " ▼", "none": ""}[state]
     return format_html(
-        '<th scope="col" aria-sort="{}"{}><a href="?{}">{}{}</a></th>',
+        '<th scope="col" data-column="{}" aria-sort="{}"{}><a href="?{}">{}{}</a></th>',
+        column,
         state,
         mark_safe(' class="number"') if number else "",
         query.urlencode(),

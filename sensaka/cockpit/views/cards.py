@@ -42,12 +42,19 @@ SORTS = {
 }
 
 
+ORDER = "place"
+
+
+def rows(request: HttpRequest) -> list[CardRow]:
+    """The cards that pass the filters of the address."""
+    return filters.filtered(fleet().cards, request.GET)
+
+
 @inventory_page
 def cards(request: HttpRequest) -> HttpResponse:
     """All cards, filtered and sorted by the address."""
     state = fleet()
-    rows = filters.filtered(state.cards, request.GET)
-    page, sort = sorted_page(request, rows, SORTS, "place")
+    page, sort = sorted_page(request, rows(request), SORTS, ORDER)
     ids = tuple(card.id for card in page.object_list)
     topic = Topic("cards", ids=ids)
     kinds = [

@@ -6,7 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from inventory.models import Agent, Discovery
-from inventory.selectors.collectors import ORDER, Source, sources
+from inventory.selectors.collectors import ORDER as CONDITIONS
+from inventory.selectors.collectors import Source, sources
 from sensaka.cockpit.tables import sorted_page
 from sensaka.identity.access import inventory_page
 from sensaka.live.snapshots import snapshot
@@ -33,7 +34,7 @@ SORTS: dict[str, Any] = {
     "title": lambda line: line.title,
     "kind": lambda line: (line.kind, line.title),
     "node": lambda line: line.node.name if line.node else None,
-    "result": lambda line: (ORDER.index(line.result), line.kind, line.title),
+    "result": lambda line: (CONDITIONS.index(line.result), line.kind, line.title),
     "read": lambda line: line.source.succeeded_at,
     "elapsed": lambda line: line.source.elapsed,
     "cards": lambda line: line.source.cards_seen,
@@ -41,10 +42,14 @@ SORTS: dict[str, Any] = {
 }
 
 
-def _lines(request: HttpRequest) -> list[Line]:
+ORDER = "result"
+
+
+def lines(request: HttpRequest) -> list[Line]:
+    """The collectors that pass the filters of the address."""
     kind, wanted = request.GET.get("kind", ""), request.GET.get("result", "")
     words = request.GET.get("q", "").lower().split()
-    lines = []
+    found = []
     for source in sources():
         line = Line(source)
         text = f"{line.title} {line.node or ''} {line.source.error_detail}".lower()
@@ -55,14 +60,14 @@ def _lines(request: HttpRequest) -> list[Line]:
         if wanted in RESULTS and wanted != "failing" and line.result != wanted:
             continue
         if all(word in text for word in words):
-            lines.append(line)
-    return lines
+            found.append(line)
+    return found
 
 
 @inventory_page
 def collectors(request: HttpRequest) -> HttpResponse:
     """Every BMC, exporter and agent; failing ones first."""
-    page, sort = sorted_page(request, _lines(request), SORTS, "result")
+    page, sort = sorted_page(request, lines(request), SORTS, ORDER)
     context = {
         "page": page,
         "sort": sort,

@@ -24,16 +24,26 @@ class _Uncounted(Paginator):  # type: ignore[type-arg]
         return rows[: _PAGE * _DEEPEST].count()
 
 
+def rows(request: HttpRequest) -> QuerySet[JournalEntry]:
+    """The entries that pass the filters of the address, the newest first."""
+    found = JournalEntry.objects.select_related("node", "card", "actor")
+    kind = request.GET.get("kind", "")
+    if kind in JournalKind.values:
+        found = found.filter(kind=kind)
+    for word in request.GET.get("q", "").replace("\x00", "").split()[:5]:
+        found = found.filter(text__icontains=word)
+    return found
+
+
 @inventory_page
 def journal(request: HttpRequest) -> HttpResponse:
     """What happened, the newest first; filtered by kind and words."""
-    rows = JournalEntry.objects.select_related("node", "card", "actor")
-    kind = request.GET.get("kind", "")
-    if kind in JournalKind.values:
-        rows = rows.filter(kind=kind)
-    if words := request.GET.get("q", "").replace("\x00", "").split():
-        for word in words[:5]:
-            rows = rows.filter(text__icontains=word)
-    page = _Uncounted(rows, _PAGE).get_page(request.GET.get("page"))
-    context = {"page": page, "journal": page.object_list, "kinds": JournalKind.choices, "kind": kind, "whole": True}
+    page = _Uncounted(rows(request), _PAGE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "journal": page.object_list,
+        "kinds": JournalKind.choices,
+        "kind": request.GET.get("kind", ""),
+        "whole": True,
+    }
     return render(request, "cockpit/journal.html", context)

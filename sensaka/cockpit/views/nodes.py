@@ -48,7 +48,11 @@ SORTS = {
 }
 
 
-def _lines(request: HttpRequest) -> list[NodeLine]:
+ORDER = "site"
+
+
+def lines(request: HttpRequest) -> list[NodeLine]:
+    """The nodes that pass the filters of the address."""
     state = fleet()
     cards = by(state.cards, "node_id")
     power = node_power(state.at)
@@ -62,18 +66,18 @@ def _lines(request: HttpRequest) -> list[NodeLine]:
             except ValueError:
                 nodes = nodes.filter(**{name: None})
     words = request.GET.get("q", "").lower().split()
-    lines = []
+    found = []
     for node in nodes:
         text = f"{node.name} {node.system_serial} {node.product} {node.manufacturer} {node.site} {node.rack}".lower()
         if all(word in text for word in words):
-            lines.append(NodeLine(node, tally(cards.get(node.pk, ())), power.get(node.pk), node.read_at))
-    return lines
+            found.append(NodeLine(node, tally(cards.get(node.pk, ())), power.get(node.pk), node.read_at))
+    return found
 
 
 @inventory_page
 def nodes(request: HttpRequest) -> HttpResponse:
     """All nodes, filtered and sorted by the address."""
-    page, sort = sorted_page(request, _lines(request), SORTS, "site")
+    page, sort = sorted_page(request, lines(request), SORTS, ORDER)
     ids = tuple(line.node.pk for line in page.object_list)
     topic = Topic("nodes", ids=ids)
     context = {
