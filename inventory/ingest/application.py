@@ -26,7 +26,7 @@ from inventory.ingest.problems import Headers, Problem, unavailable
 from inventory.ingest.registry import Entry, Registry
 from inventory.observations import VALUE_FIELDS
 from inventory.rules.activity import SOURCE_CODES
-from inventory.services.sample_copy import Rows
+from inventory.services.sample_rows import Packed, count, pack
 from inventory.services.samples import time_window
 
 log = logging.getLogger(__name__)
@@ -129,9 +129,9 @@ class TelemetryApplication:
             spooled=_count(headers.get(b"x-sensaka-spooled"), 2**31 - 1),
             dropped=_count(headers.get(b"x-sensaka-dropped"), 2**63 - 1),
         )
-        return b'{"stored":%d,"repeated":%d}' % (stored, len(rows) - stored)
+        return b'{"stored":%d,"repeated":%d}' % (stored, count(rows) - stored)
 
-    def _rows(self, telemetry: wire.Telemetry, entry: Entry) -> Rows | None:
+    def _rows(self, telemetry: wire.Telemetry, entry: Entry) -> Packed | None:
         """The samples as rows where nothing about them needs a closer look: this is nearly every post."""
         samples = telemetry.samples
         find, astuple = entry.plain.get, msgspec.structs.astuple
@@ -139,24 +139,23 @@ class TelemetryApplication:
         if None in series:
             return None
         times: list[int] = []
-        values: list[float | None] = []
         moment, second = None, 0
         for sample in samples:
             if sample.sampled_at != moment:  # most often all cards are read at once
                 moment = sample.sampled_at
                 second = int(moment.timestamp() // 1)
             times.append(second)
-            values += astuple(sample)[:_VALUES]
         oldest, newest = self._bounds()
         if times and (min(times) < oldest or max(times) > newest):
             return None
-        size = len(times)
-        return Rows(cast("list[int]", series), times, [_AGENT] * size, [telemetry.interval] * size, values)
+        values = [astuple(sample)[:_VALUES] for sample in samples]
+        return pack(times, cast("list[int]", series), _AGENT, telemetry.interval, values)
 
-    def _picked(self, telemetry: wire.Telemetry, entry: Entry) -> Rows:
+    def _picked(self, telemetry: wire.Telemetry, entry: Entry) -> Packed:
         """The samples one by one; Problem 422 that names those which can't be stored."""
         oldest, newest = self._bounds()
-        rows = Rows()
+        times: list[int] = []
+        cards: list[int] = []
         refused: list[dict[str, object]] = []
         for index, sample in enumerate(telemetry.samples):
             second = int(sample.sampled_at.timestamp() // 1)
@@ -167,15 +166,13 @@ class TelemetryApplication:
                 reason = "elsewhere" if series is None else "future" if second > newest else "too_old"
                 refused.append({"index": index, "card": sample.card, "sampled_at": sample.sampled_at, "reason": reason})
                 continue
-            rows.series.append(series)
-            rows.times.append(second)
-            rows.values += msgspec.structs.astuple(sample)[:_VALUES]
+            times.append(second)
+            cards.append(series)
         if refused:
             detail = f"{len(refused)} of {len(telemetry.samples)} samples can't be stored, so none was"
             raise Problem(422, "refused", detail, extra={"samples": refused[:NAMED]})
-        rows.sources = [_AGENT] * len(rows)
-        rows.intervals = [telemetry.interval] * len(rows)
-        return rows
+        values = [msgspec.structs.astuple(sample)[:_VALUES] for sample in telemetry.samples]
+        return pack(times, cards, _AGENT, telemetry.interval, values)
 
     def _bounds(self) -> tuple[int, int]:
         """The accepted times, worked out once a second."""

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,8 @@ from psycopg import errors
 from inventory.ingest.connection import AWAY, Connection
 from inventory.ingest.problems import Problem, unavailable
 from inventory.services import sample_copy
-from inventory.services.sample_copy import Plan, Rows
+from inventory.services.sample_copy import Plan
+from inventory.services.sample_rows import Packed, Rows, count
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,8 @@ MAX_WAITING = 100_000
 class Post:
     """The samples of one request and who waits for them: the future gives how many were stored."""
 
-    rows: Rows
+    rows: Packed
+    size: int
     done: asyncio.Future[int]
 
 
@@ -53,18 +55,19 @@ class Batcher:
         self._task: asyncio.Task[None] | None = None
         self.stored_at = 0.0
 
-    async def store(self, rows: Rows) -> int:
+    async def store(self, rows: Packed) -> int:
         """How many of the rows were stored now, after their commit; the others were there already.
 
         Raises Problem: 503 when too much waits or the database is away, 422 when PostgreSQL refuses these rows.
         """
-        if self._samples + len(rows) > MAX_WAITING:
+        size = count(rows)
+        if self._samples + size > MAX_WAITING:
             raise unavailable("too many samples wait to be stored", retry_after=1, code="overloaded")
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
-        post = Post(rows, asyncio.get_running_loop().create_future())
+        post = Post(rows, size, self._task.get_loop().create_future())
         self._waiting.append(post)
-        self._samples += len(rows)
+        self._samples += size
         self._wake.set()
         return await post.done
 
@@ -90,24 +93,21 @@ class Batcher:
                 _fail(batch, _problem(error))
 
     def _take(self) -> list[Post]:
-        count = size = 0
+        posts = size = 0
         for post in self._waiting:
-            if count and size + len(post.rows) > MAX_BATCH:
+            if posts and size + post.size > MAX_BATCH:
                 break
-            count += 1
-            size += len(post.rows)
-        batch, self._waiting = self._waiting[:count], self._waiting[count:]
+            posts += 1
+            size += post.size
+        batch, self._waiting = self._waiting[:posts], self._waiting[posts:]
         self._samples -= size
         if not self._waiting:
             self._wake.clear()
         return batch
 
     async def _write(self, batch: list[Post]) -> None:
-        rows = Rows()
-        for number, post in enumerate(batch):
-            rows.extend(post.rows, number)
         try:
-            stored = await self._store(rows)
+            stored = await self._store(Rows.of([post.rows for post in batch]))
         except (*AWAY, TimeoutError) as error:
             log.warning("%d posts not stored, the database is away: %s", len(batch), str(error).strip())
             _fail(batch, unavailable("the database can't be reached; send the same again", retry_after=2))
@@ -120,11 +120,11 @@ class Batcher:
                 await self._write([post])
         else:
             self.stored_at = time.monotonic()
-            for number, post in enumerate(batch):
+            for post, own in zip(batch, stored, strict=True):
                 if not post.done.done():
-                    post.done.set_result(stored.get(number, 0))
+                    post.done.set_result(own)
 
-    async def _store(self, rows: Rows) -> dict[int, int]:
+    async def _store(self, rows: Rows) -> Sequence[int]:
         """As services/samples.py does it: direct, then staged; deadlocks and missing partitions again."""
         way = sample_copy.direct
         async with self._connection.lock, self._patience():
@@ -154,7 +154,7 @@ class Batcher:
             raise
 
 
-async def _execute(plan: Plan, connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> dict[int, int]:
+async def _execute(plan: Plan, connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> Sequence[int]:
     async with connection.cursor() as cursor:
         result: list[tuple[Any, ...]] | None = None
         while True:

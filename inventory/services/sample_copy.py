@@ -9,8 +9,8 @@ table and INSERT ... ON CONFLICT DO NOTHING, in key order so that two writers lo
 deduplicated by a sequence number: two posts of one node may arrive out of order.
 """
 
-from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from inventory.models.samples import FLOAT8, INT8
 from inventory.observations import VALUE_FIELDS
 from inventory.rules.activity import HOLD_INTERVALS
+from inventory.services.sample_rows import Rows
 
 POSTGRES_EPOCH = 946_684_800
 """2000-01-01 in Unix seconds: PostgreSQL's binary times count microseconds from there."""
@@ -31,40 +32,7 @@ ATTEMPTS = 6
 
 _HEADER = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 _TRAILER = b"\xff\xff"
-_EXACT = 2**53
-_BITS = 1 << np.arange(len(VALUE_FIELDS), dtype=np.int64)
-_INT_PLACES = np.array([place for place, name in enumerate(VALUE_FIELDS) if name in INT8], dtype=np.intp)
 _HOUR = 3600
-
-_WIDTH = len(VALUE_FIELDS)
-
-
-@dataclass(slots=True)
-class Rows:
-    """Samples as parallel lists; times in epoch seconds. `posts` says to which submitter a row belongs.
-
-    `values` is flat, one after the other in the order of VALUE_FIELDS: that is read four times as fast as
-    tuples. Absent is NaN, or None, which is slower.
-    """
-
-    series: list[int] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)
-    sources: list[int] = field(default_factory=list)
-    intervals: list[int] = field(default_factory=list)
-    values: list[float | None] = field(default_factory=list)
-    posts: list[int] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.series)
-
-    def extend(self, other: "Rows", post: int) -> None:
-        """Take over the rows of submitter number `post`."""
-        self.series += other.series
-        self.times += other.times
-        self.sources += other.sources
-        self.intervals += other.intervals
-        self.values += other.values
-        self.posts += [post] * len(other.series)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +44,7 @@ class Statement:
     payload: bytes | None = None
 
 
-Plan = Generator[Statement, list[tuple[Any, ...]], dict[int, int]]
+Plan = Generator[Statement, list[tuple[Any, ...]], Sequence[int]]
 """Yields statements, is sent their rows, returns how many rows of each submitter were stored."""
 
 
@@ -106,42 +74,41 @@ def _layout(columns: tuple[str, ...], absent: int, staged: bool) -> tuple[np.dty
 
 
 def encode(rows: Rows, *, staged: bool = False) -> tuple[tuple[str, ...], bytes]:
-    """The value columns that any row has, and the rows in COPY's binary format. NaN counts as absent."""
-    matrix = np.array(rows.values, dtype=np.float64).reshape(len(rows), _WIDTH)
-    gone = np.isnan(matrix)
-    columns = tuple(VALUE_FIELDS[place] for place in np.flatnonzero(~np.all(gone, axis=0)))
-    patterns = gone @ _BITS
-    keys: dict[str, NDArray[Any]] = {
-        "series": np.array(rows.series, dtype=np.int32),
-        "ts": (np.array(rows.times, dtype=np.int64) - POSTGRES_EPOCH) * 1_000_000,
-        "source": np.array(rows.sources, dtype=np.int16),
-        "interval": np.array(rows.intervals, dtype=np.int16),
-    }
-    if staged:
-        keys["place"] = np.arange(len(rows), dtype=np.int32)
+    """The value columns that any row has, and the rows in COPY's binary format."""
+    records = rows.records
+    gone = np.empty((len(rows), len(VALUE_FIELDS)), dtype=bool)
+    for place, name in enumerate(VALUE_FIELDS):
+        values = records[name]
+        gone[:, place] = values < 0 if name in INT8 else np.isnan(values)
+    columns = tuple(VALUE_FIELDS[place] for place in np.flatnonzero(~gone.all(axis=0)))
     chunks = [_HEADER]
-    for pattern in np.unique(patterns):
-        chosen = np.flatnonzero(patterns == pattern)
-        layout, row = _layout(columns, int(pattern), staged)
-        out = np.frombuffer(bytearray(row * len(chosen)), layout)
-        for name, column in keys.items():
-            out[name] = column[chosen]
+    for pattern, chosen in _patterns(gone):
+        part = records[chosen]
+        layout, row = _layout(columns, pattern, staged)
+        out = np.frombuffer(bytearray(row * len(part)), layout)
+        for name in ("series", "source", "interval"):
+            out[name] = part[name]
+        out["ts"] = (part["ts"] - POSTGRES_EPOCH) * 1_000_000
+        if staged:
+            out["place"] = np.arange(len(rows), dtype=np.int32)[chosen]
         for place, name in enumerate(VALUE_FIELDS):
             if not pattern >> place & 1:
-                column = matrix[chosen, place]
-                out[name] = np.minimum(column, _EXACT) if name in INT8 else column
-        _restore_large(out, rows, matrix, chosen)
+                out[name] = part[name]
         chunks.append(out.tobytes())
     chunks.append(_TRAILER)
     return columns, b"".join(chunks)
 
 
-def _restore_large(out: NDArray[Any], rows: Rows, matrix: NDArray[np.float64], chosen: NDArray[np.intp]) -> None:
-    """Whole numbers above 2^53 lost their last digits in the matrix of floats: put the exact ones in."""
-    large = matrix[np.ix_(chosen, _INT_PLACES)] >= _EXACT
-    for row, column in np.argwhere(large):
-        place = int(_INT_PLACES[column])
-        out[VALUE_FIELDS[place]][row] = rows.values[chosen[row] * _WIDTH + place]
+def _patterns(gone: NDArray[np.bool_]) -> list[tuple[int, Any]]:
+    """Each set of absent columns that occurs, as bits, and which rows have it. Most often all cards say the same."""
+    if (gone == gone[:1]).all():
+        return [(_bits(gone[0]), slice(None))] if len(gone) else []
+    sets, which = np.unique(gone, axis=0, return_inverse=True)
+    return [(_bits(absent), np.flatnonzero(which == number)) for number, absent in enumerate(sets)]
+
+
+def _bits(absent: NDArray[np.bool_]) -> int:
+    return sum(1 << int(place) for place in np.flatnonzero(absent))
 
 
 def _quoted(columns: Sequence[str]) -> str:
@@ -154,7 +121,7 @@ def direct(rows: Rows) -> Plan:
     columns, payload = encode(rows)
     yield Statement(f"COPY inventory_sample ({_quoted(KEY + columns)}) FROM STDIN (FORMAT binary)", payload=payload)
     yield from _mark_late(rows, claimed)
-    return _count(rows.posts)
+    return rows.sizes
 
 
 def staged(rows: Rows) -> Plan:
@@ -180,26 +147,19 @@ def staged(rows: Rows) -> Plan:
         """  # noqa: S608 - column names are constants of ours
     )
     yield from _mark_late(rows, claimed)
-    return _count(rows.posts[place] for (place,) in places)
-
-
-def _count(posts: Iterable[int]) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for post in posts:
-        counts[post] = counts.get(post, 0) + 1
-    return counts
+    return rows.counts(np.array(places, dtype=np.intp).reshape(-1))
 
 
 def _mark_late(rows: Rows, claimed: int) -> Generator[Statement, list[tuple[Any, ...]], None]:
     """Name the hours that must be rolled up again: those that a late sample's hold touches."""
-    if not rows.times or min(rows.times) >= claimed:
+    late = rows.records[rows.records["ts"] < claimed]
+    if not len(late):
         return
     marks = set()
-    for series, time, interval in zip(rows.series, rows.times, rows.intervals, strict=True):
-        if time < claimed:
-            for moment in (time, time + HOLD_INTERVALS * interval):
-                if (hour := moment - moment % _HOUR) < claimed:
-                    marks.add((series, hour))
+    for series, time, interval in zip(*(late[name].tolist() for name in ("series", "ts", "interval")), strict=True):
+        for moment in (time, time + HOLD_INTERVALS * interval):
+            if (hour := moment - moment % _HOUR) < claimed:
+                marks.add((series, hour))
     ordered = sorted(marks)
     yield Statement(
         "INSERT INTO inventory_late (series, hour)"
@@ -210,4 +170,4 @@ def _mark_late(rows: Rows, claimed: int) -> Generator[Statement, list[tuple[Any,
 
 def days(rows: Rows) -> list[datetime]:
     """The UTC days that the rows fall on, for making missing partitions."""
-    return [datetime.fromtimestamp(day * 86_400, UTC) for day in sorted({time // 86_400 for time in rows.times})]
+    return [datetime.fromtimestamp(day * 86_400, UTC) for day in np.unique(rows.records["ts"] // 86_400).tolist()]

@@ -22,7 +22,8 @@ from inventory.observations import CardValues
 from inventory.rules.activity import MAX_INTERVAL, SOURCE_CODES
 from inventory.services import sample_copy
 from inventory.services.partitions import add_sample_day
-from inventory.services.sample_copy import Plan, Rows
+from inventory.services.sample_copy import Plan
+from inventory.services.sample_rows import Packed, Rows, pack
 from inventory.signals import samples_stored
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ def write_samples(samples: Sequence[Sample], *, now: datetime | None = None) -> 
     rows, refused = _sort_out(samples, now or datetime.now(UTC))
     if not rows:
         return WriteResult(0, 0, tuple(refused))
-    stored = sum(_store(rows).values())
+    stored = sum(_store(rows))
     transaction.on_commit(_tell, robust=True)
     return WriteResult(stored, len(rows) - stored, tuple(refused))
 
@@ -87,7 +88,8 @@ def _tell() -> None:
 
 def _sort_out(samples: Sequence[Sample], now: datetime) -> tuple[Rows, list[Refusal]]:
     oldest, newest = time_window(now)
-    rows, refused = Rows(), []
+    packed: list[Packed] = []
+    refused = []
     for index, sample in enumerate(samples):
         if sample.sampled_at.tzinfo is None:
             raise ValueError(f"sample {index}: sampled_at has no time zone")
@@ -97,13 +99,9 @@ def _sort_out(samples: Sequence[Sample], now: datetime) -> tuple[Rows, list[Refu
         if reason := _refusal(sample, second, oldest, newest):
             refused.append(Refusal(index, sample.series, sample.sampled_at, reason))
             continue
-        rows.series.append(sample.series)
-        rows.times.append(second)
-        rows.sources.append(SOURCE_CODES[sample.source])
-        rows.intervals.append(sample.interval)
-        rows.values += msgspec.structs.astuple(sample.values)
-        rows.posts.append(0)
-    return rows, refused
+        values = msgspec.structs.astuple(sample.values)
+        packed.append(pack([second], [sample.series], SOURCE_CODES[sample.source], sample.interval, [values]))
+    return Rows.of(packed), refused
 
 
 def _refusal(sample: Sample, second: int, oldest: int, newest: int) -> str:
@@ -120,7 +118,7 @@ def _refusal(sample: Sample, second: int, oldest: int, newest: int) -> str:
     return ""
 
 
-def _store(rows: Rows) -> dict[int, int]:
+def _store(rows: Rows) -> Sequence[int]:
     """Direct at first, staged after a duplicate; deadlocks and missing partitions are tried again."""
     way = sample_copy.direct
     for attempt in range(sample_copy.ATTEMPTS):
@@ -138,7 +136,7 @@ def _store(rows: Rows) -> dict[int, int]:
     raise DatabaseError(f"{len(rows)} samples could not be stored in {sample_copy.ATTEMPTS} attempts")
 
 
-def _run(plan: Plan) -> dict[int, int]:
+def _run(plan: Plan) -> Sequence[int]:
     """Run a plan on Django's connection, on the bare cursor so that errors are psycopg's own."""
     with connection.cursor() as wrapped:
         cursor: psycopg.Cursor[Any] = wrapped.cursor

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from inventory.ingest import TelemetryApplication, batcher, registry, wire
 from inventory.models import Agent, Card, Placement, Slice
 from inventory.observations import VALUE_FIELDS
-from inventory.services.sample_copy import Rows
+from inventory.services.sample_rows import Packed, pack
 from inventory.signals import samples_stored
 from tests.inventory.samples.fleet import Enrolled, enrolled
 
@@ -353,8 +353,8 @@ async def test_one_post_that_the_database_refuses_does_not_take_others_with_it(
     await post(app, node.token, {"interval": 10, "samples": []})
     worker = app._state()
     now = int(datetime.now(UTC).timestamp())
-    good = Rows([node.cards[0].series], [now - 5], [1], [10], [1.0, *[None] * 22])
-    bad = Rows([node.cards[1].series], [now - 5], [1], [10], [1.0])  # a row of the wrong width
+    good = pack([now - 5], [node.cards[0].series], 1, 10, [[1.0, *[None] * 22]])
+    bad = Packed(good[:-8])  # a row of the wrong width
     results = await asyncio.gather(worker.batcher.store(good), worker.batcher.store(bad), return_exceptions=True)
     assert results[0] == 1
     assert getattr(results[1], "status", None) == 500
