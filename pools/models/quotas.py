@@ -121,7 +121,8 @@ class QuotaLimit(Record):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_resource_display()}: {self.nominal}"
+        of = f" of {self.model}" if self.model is not None else ""
+        return f"{self.get_resource_display().lower()}{of}: {self.nominal}"
 
 
 class UsageKind(models.TextChoices):

@@ -14,13 +14,13 @@ from django.db.models import Q
 from sensaka.identity.models import User
 from sensaka.platform.models import Record
 
-M = TypeVar("M", bound=models.Model, covariant=True)
+M = TypeVar("M", bound=models.Model)
 
 
 class ScopedQuerySet(models.QuerySet[M]):
     """Rows that belong to somebody."""
 
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
+    def visible_to(self, user: User | AnonymousUser) -> Self:
         """What `user` may see: everything for operators and auditors, their own for others, else nothing."""
         if not isinstance(user, User) or not user.is_active:
             return self.none()
@@ -30,7 +30,16 @@ class ScopedQuerySet(models.QuerySet[M]):
         return self.filter(scope.scope(user))
 
 
-ScopedManager = models.Manager.from_queryset(ScopedQuerySet)
+class ScopedManager(models.Manager[M]):
+    """The manager of models that tenants see a part of."""
+
+    def get_queryset(self) -> ScopedQuerySet[M]:
+        """All rows; a page or endpoint that tenants reach takes `visible_to`."""
+        return ScopedQuerySet(self.model, using=self._db)
+
+    def visible_to(self, user: User | AnonymousUser) -> ScopedQuerySet[M]:
+        """What `user` may see of it."""
+        return self.get_queryset().visible_to(user)
 
 
 class ScopedRecord(Record):
