@@ -59,6 +59,7 @@ class ClusterNode(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: Name
     hostname: Name = ""
     address: Name = ""
+    system_uuid: Name = ""
     load: NodeLoad = NodeLoad.UNKNOWN
     raw_state: Name = ""
     cordoned: bool = False

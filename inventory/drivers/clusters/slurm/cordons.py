@@ -6,10 +6,10 @@ the drain away only, and leaves a node DOWN that is DOWN.
 """
 
 from inventory.drivers.clusters.capabilities import ActResult, EvictionResult, Outcome
+from inventory.drivers.clusters.marks import earlier_of, is_owner, marked
 from inventory.drivers.clusters.readings import ClusterNode
 from inventory.drivers.clusters.slurm.doors import Doors, checked_name, done, unchanged, until
 from inventory.drivers.clusters.slurm.errors import SlurmError
-from inventory.drivers.clusters.slurm.marks import earlier_of, is_owner, marked
 from inventory.drivers.clusters.slurm.places import reading_of_node
 from inventory.drivers.clusters.slurm.reads import node_entry
 from inventory.drivers.clusters.slurm.versions import NEW_FORM

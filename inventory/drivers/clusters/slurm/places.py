@@ -1,9 +1,9 @@
 """Nodes, partitions and reservations: from Slurm's entries to readings. Pure."""
 
+from inventory.drivers.clusters.marks import owner_of
 from inventory.drivers.clusters.readings import ClusterNode, Queue, Reservation
 from inventory.drivers.clusters.slurm import gres, wire
 from inventory.drivers.clusters.slurm.jobs import nodes_of
-from inventory.drivers.clusters.slurm.marks import owner_of
 from inventory.drivers.clusters.slurm.states import is_cordoned, node_load, responds, words_of
 
 _MEBIBYTE = 1024**2  # RealMemory (slurm.conf)

@@ -1,7 +1,8 @@
 """Our mark in a node's reason: `sensaka:<id> <text>`, so that we lift only what we set. Pure.
 
-A node that is down has a reason of its own, which setting ours would wipe out; it is kept behind ours
-and put back when ours is lifted.
+Slurm has one reason a node, Kubernetes an annotation of ours. In Slurm a node that is down has a
+reason of its own, which setting ours would wipe out; it is kept behind ours and put back when ours is
+lifted.
 """
 
 import re
