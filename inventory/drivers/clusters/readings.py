@@ -59,7 +59,6 @@ class ClusterNode(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: Name
     hostname: Name = ""
     address: Name = ""
-    system_uuid: Name = ""
     load: NodeLoad = NodeLoad.UNKNOWN
     raw_state: Name = ""
     cordoned: bool = False

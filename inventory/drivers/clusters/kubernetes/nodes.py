@@ -52,6 +52,7 @@ def reading_of_node(node: wire.Node, used: Mapping[str, int]) -> ClusterNode:
         name=meta.name[:200],
         hostname=(meta.labels.get("kubernetes.io/hostname") or addresses.get("Hostname") or meta.name)[:200],
         address=addresses.get("InternalIP", "")[:200],
+        machine_id=info.machine_id[:200],
         system_uuid=info.system_uuid[:200],
         load=_load(cards) if responding else NodeLoad.DOWN,
         raw_state=_raw_state(responding, cordoned, ready),
