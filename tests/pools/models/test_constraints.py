@@ -23,14 +23,9 @@ from pools.models import (
     UsageRecord,
 )
 from pools.rules import demand, fleet, tenancy
-from tests.pools.building import NOW, World, at, request, world
+from tests.pools.building import NOW, World, at, request
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def place(db: None) -> World:
-    return world()
 
 
 def quota(place: World) -> Quota:

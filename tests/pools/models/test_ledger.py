@@ -7,14 +7,9 @@ from django.db import IntegrityError, connection, transaction
 
 from inventory.models import Card
 from pools.models import Allocation
-from tests.pools.building import NOW, World, at, world
+from tests.pools.building import NOW, World, at
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def place(db: None) -> World:
-    return world()
 
 
 def insert(card: Card, share: str, span: str, **columns: Any) -> None:

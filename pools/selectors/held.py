@@ -1,0 +1,41 @@
+"""What is held now: the open rows of the ledger, by card."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from pools.models import Allocation
+
+
+def open_at(now: datetime) -> "QuerySet[Allocation]":
+    """Allocations that hold their card at `now`."""
+    return Allocation.objects.filter(span__contains=now)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One open row: how much of which card (thousandths), through which spec, for whom."""
+
+    card: UUID
+    thousandths: int
+    spec: UUID | None
+    tenant: UUID | None
+    project: UUID | None
+    source: str
+
+
+def held_by_card(now: datetime, within: Q | None = None) -> dict[UUID, list[Held]]:
+    """The open rows of each held card, those alone that meet `within`. One query."""
+    rows = open_at(now).filter(within or Q()).values_list("card", "share", "spec", "tenant", "project", "source")
+    found: dict[UUID, list[Held]] = {}
+    for card, share, spec, tenant, project, source in rows:
+        found.setdefault(card, []).append(Held(card, share.upper - share.lower, spec, tenant, project, source))
+    return found
+
+
+def thousandths(rows: Iterable[Held]) -> int:
+    """How much of a card some rows hold."""
+    return sum(row.thousandths for row in rows)
