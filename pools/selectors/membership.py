@@ -91,6 +91,15 @@ class Preview:
     """What a rule would take: cards in all, by model and node, and how many another pool has already."""
 
     cards: int
+    groups: list[dict[str, Any]]
+    elsewhere: int
+
+
+def preview(
+    *, model: CardModel | None, cluster: Cluster | None, labels: Mapping[str, str], pool: UUID | None
+) -> Preview:
+    """What a rule of `pool` (None: a new one) would take. Three queries."""
+    met = meeting(model=model, cluster=cluster, labels=labels)
     found = (
         met.values("model__name", "node__cluster__name", "node__site__name")
         .annotate(cards=Count("pk"), nodes=Count("node", distinct=True))
