@@ -36,7 +36,5 @@ def test_what_holds_cards_can_be_preempted_and_comes_back(state: str) -> None:
 
 
 def test_a_waiting_request_is_not_preempted() -> None:
-    with pytest.raises(
-        IllegalTransition, match="possible: admit, cancel, reject"
-    ):
+    with pytest.raises(IllegalTransition, match="possible: admit, cancel, reject"):
         REQUEST.target("queued", "preempt")
