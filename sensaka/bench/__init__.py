@@ -8,7 +8,10 @@ from importlib import import_module
 
 from sensaka.bench.report import Options, Report
 
-_MODULES: Mapping[str, str] = {"ingest": "sensaka.bench.ingest"}
+_MODULES: Mapping[str, str] = {
+    "ingest": "sensaka.bench.ingest",
+    "placement": "sensaka.bench.placement",
+}
 
 
 def _run(module: str) -> Callable[[Options], Report]:

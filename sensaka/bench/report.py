@@ -64,6 +64,8 @@ class Options:
     data: Path | None
     seconds: float
     say: Callable[[str], None]
+    only: tuple[str, ...] = ()
+    departures: bool = False
 
 
 def machine() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""manage.py bench NAME [--json] [--data DIR] [--seconds N]"""
+"""manage.py bench NAME [--json] [--data DIR] [--seconds N] [--only TRACE ...] [--departures]"""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -18,12 +18,22 @@ class Command(BaseCommand):
         parser.add_argument("name", choices=sorted(BENCHMARKS))
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
         parser.add_argument("--data", type=Path, help="folder with the traces that some benchmarks take")
+        parser.add_argument("--only", nargs="+", default=(), help="placement: these traces alone")
+        parser.add_argument("--departures", action="store_true", help="placement: tasks leave again")
         parser.add_argument("--seconds", type=float, default=20.0, help="how long each case is measured")
 
     def handle(self, *args: Any, **options: Any) -> None:
         run = BENCHMARKS[options["name"]]
         say = self.stderr.write if options["json"] else self.stdout.write
-        report = run(Options(data=options["data"], seconds=options["seconds"], say=say))
+        report = run(
+            Options(
+                data=options["data"],
+                seconds=options["seconds"],
+                say=say,
+                only=tuple(options["only"]),
+                departures=options["departures"],
+            )
+        )
         if options["json"]:
             self.stdout.write(report.line())
         else:
