@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from inventory.drivers.clusters.capabilities import ClusterDriver
+from inventory.drivers.clusters.kubernetes import KubeconfigError, KubernetesCluster, access_in_cluster, access_of
 from inventory.drivers.clusters.slurm import CommandDoor, Login, Renew, RestDoor, SlurmCluster
 
 
@@ -34,4 +35,23 @@ def open_slurm(target: SlurmTarget, *, renew: Renew | None = None) -> ClusterDri
     return SlurmCluster(rest=rest if target.url else None, command=command)
 
 
-__all__ = ["SlurmTarget", "open_slurm"]
+class KubernetesTarget(Struct, frozen=True, kw_only=True):
+    """How to reach one Kubernetes: a kubeconfig's text with its context, or the pod that we run in.
+
+    The kubeconfig holds a token and is never shown: repr leaves it out.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+    in_cluster: bool = False
+
+    def __repr__(self) -> str:
+        return f"KubernetesTarget({'in-cluster' if self.in_cluster else self.context or 'kubeconfig'})"
+
+
+def open_kubernetes(target: KubernetesTarget) -> ClusterDriver:
+    """A driver for one Kubernetes, to be closed by the caller. KubeconfigError (a ValueError) says what is wrong."""
+    return KubernetesCluster(access_in_cluster() if target.in_cluster else access_of(target.kubeconfig, target.context))
+
+
+__all__ = ["KubeconfigError", "KubernetesTarget", "SlurmTarget", "open_kubernetes", "open_slurm"]

@@ -163,8 +163,9 @@ class TenantSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     What a scheduler can't enforce (`ClusterDescription.enforces`) it leaves out and says so in the
     result's detail. `cards` at a time (on Kubernetes of each resource by itself), `cards_by_type` by
-    gres type or resource name, `card_seconds` in sum, `storage` bytes of volume claims. `isolated`
-    keeps other tenants' traffic out. Users and qos that are already there stay.
+    gres type or resource name, `card_seconds` in sum, `storage` bytes of volume claims. A container
+    that asks for nothing gets `default_cpus` and `default_memory` (bytes). `isolated` keeps other
+    tenants' traffic out. Users and qos that are already there stay.
     """
 
     name: Name
@@ -177,6 +178,8 @@ class TenantSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cards_by_type: Mapping[str, int] = MappingProxyType({})
     card_seconds: int | None = None
     storage: int | None = None
+    default_cpus: int | None = None
+    default_memory: int | None = None
     isolated: bool = True
 
 

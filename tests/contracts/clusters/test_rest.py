@@ -14,8 +14,8 @@ import pytest_asyncio
 from inventory.drivers.clusters import SlurmTarget, open_slurm
 from inventory.drivers.clusters.capabilities import Capability, JobSpec, Outcome
 from inventory.drivers.clusters.slurm import CommandDoor, Login, RestDoor, SlurmCluster
-from inventory.drivers.clusters.slurm.login import expires_at
 from inventory.drivers.clusters.slurm.versions import choose, offered_in
+from inventory.drivers.clusters.tokens import expires_at
 from inventory.observations import FailureKind
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"

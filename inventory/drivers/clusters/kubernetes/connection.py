@@ -17,8 +17,6 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 import msgspec
-from kubernetes.aio.client.api_client import ApiClient
-from kubernetes.aio.client.configuration import Configuration
 
 from inventory.drivers.clusters.kubernetes import wire
 from inventory.drivers.clusters.kubernetes.errors import KubernetesError, from_status, status_of
@@ -271,6 +269,10 @@ def _fault(what: str, error: Exception) -> KubernetesError:
 
 def _client(access: Access) -> Any:
     """The official client, set up from `access` alone: no proxy, netrc or file of this machine has a say."""
+    # Here and not above: it brings 40 MB, which a process without a Kubernetes need not carry.
+    from kubernetes.aio.client.api_client import ApiClient
+    from kubernetes.aio.client.configuration import Configuration
+
     with ExitStack() as files:
         configuration = Configuration(
             host=access.server,

@@ -130,6 +130,8 @@ def reading_of_pod(pod: wire.Pod, around: Surroundings, state: JobState | None =
     chain = around.owners.chain(meta)
     address = str(address_of(meta.namespace, meta.name, chain))
     bindings, known = bindings_of(pod, asked, labels, claimed) if state in HOLDING else ((), True)
+    if spec.resource_claims and not claimed and state in HOLDING:
+        known = False
     code, signal = _exit(pod) if state in ENDED else (None, None)
     limit = spec.active_deadline_seconds
     return JobReading(

@@ -64,7 +64,7 @@ async def take_snapshot(connection: Connection, cluster: str, *, until: float) -
     """
     around = Surroundings(cluster=cluster)
     around.labels, jobs, around.claims = await asyncio.gather(
-        node_labels(connection, until), _jobs(connection, around, until), _claims(connection, until)
+        node_labels(connection, until), _jobs(connection, around, until), read_claims(connection, until)
     )
     await asyncio.gather(*(_owners(connection, path, around, until) for path in _METADATA))
     busy: set[str] = set()  # Jobs that have pods
@@ -126,7 +126,8 @@ async def read_slices(connection: Connection, until: float) -> list[ResourceSlic
     return await _optional(connection, _SLICES, _SLICE, until)
 
 
-async def _claims(connection: Connection, until: float) -> Mapping[tuple[str, str], tuple[CardBinding, ...]]:
+async def read_claims(connection: Connection, until: float) -> Mapping[tuple[str, str], tuple[CardBinding, ...]]:
+    """What pods hold by claims, by namespace and name of the pod."""
     claims = await _optional(connection, _CLAIMS, _CLAIM, until)
     if not claims:
         return {}
