@@ -163,6 +163,10 @@ class ClusterContract:
         since = datetime.now(UTC) - timedelta(minutes=5)
         number = await _submitted(driver, handle, cards=1)
         first = await _job_in(driver, number, JobState.RUNNING)
+        if not (await driver.describe(deadline=GENEROUS)).has(Capability.REQUEUE):
+            refused = await driver.requeue(number, deadline=GENEROUS)
+            assert (refused.outcome, bool(refused.detail)) == (Outcome.NOT_SUPPORTED, True)
+            return
         watched: list[JobsChange] = []
         watch = asyncio.create_task(_watch(driver, watched))
         await _until(lambda: bool(watched), "the first change")
@@ -216,7 +220,8 @@ class ClusterContract:
         described = await driver.describe(deadline=GENEROUS)
         assert (await driver.cordon("nowhere", owner="c1", reason="x", deadline=GENEROUS)).outcome is Outcome.NOT_FOUND
         assert (await driver.uncordon("nowhere", owner="c1", deadline=GENEROUS)).outcome is Outcome.NOT_FOUND
-        acts = [driver.cancel, driver.hold, driver.release, driver.requeue]
+        acts = [driver.cancel, driver.hold, driver.release]
+        acts += [driver.requeue] if described.has(Capability.REQUEUE) else []
         acts += [driver.suspend, driver.resume] if described.has(Capability.SUSPEND) else []
         for act in acts:
             assert (await act(handle.unknown_job, deadline=GENEROUS)).outcome is Outcome.NOT_FOUND
@@ -237,6 +242,10 @@ class ClusterContract:
     async def test_tenants_are_made_once_and_set(self, live: Live) -> None:
         driver, _ = live
         described = await driver.describe(deadline=GENEROUS)
+        if not described.has(Capability.TENANTS):
+            refused = await driver.ensure_tenant(TenantSpec(name="contract", cards=8), deadline=GENEROUS)
+            assert (refused.outcome, bool(refused.detail)) == (Outcome.NOT_SUPPORTED, True)
+            return
         for cards in (8, 6):
             asked = TenantSpec(name="contract", description="Contract", cards=cards, card_seconds=7200, storage=2**40)
             made = [await driver.ensure_tenant(asked, deadline=GENEROUS) for _ in range(2)]

@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 from collections.abc import Iterable
 
+from inventory.drivers.fake.http import BadRequest, Request, Response, read_request
 from inventory.drivers.fake.redfish.certificate import Certificate, self_signed
 from inventory.drivers.fake.redfish.faults import Fault, LoggedRequest, RequestLog
-from inventory.drivers.fake.redfish.http import BadRequest, Request, Response, read_request
 from inventory.drivers.fake.redfish.service import Behaviour, RedfishService
 from inventory.drivers.fake.redfish.tree import RedfishTree
 
 _IDLE_SECONDS = 60.0
 _HANDSHAKE_SECONDS = 5.0
+_HEADERS = ("OData-Version: 4.0",)
 
 
 class RedfishServer:
@@ -113,7 +114,7 @@ class RedfishServer:
             try:
                 request = await asyncio.wait_for(read_request(reader), _IDLE_SECONDS)
             except BadRequest as error:
-                writer.write(Response(400, str(error).encode()).encode(keep_alive=False))
+                writer.write(Response(400, str(error).encode()).encode(keep_alive=False, always=_HEADERS))
                 return
             if request is None:
                 return
@@ -126,7 +127,7 @@ class RedfishServer:
                     return
                 status = response.status
                 keep_alive = request.keep_alive and response.sent is None
-                writer.write(response.encode(keep_alive=keep_alive))
+                writer.write(response.encode(keep_alive=keep_alive, always=_HEADERS))
                 await writer.drain()
             finally:
                 self.log.end(self._entry(request, status))

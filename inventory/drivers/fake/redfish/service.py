@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from inventory.drivers.fake.http import Request, Response
 from inventory.drivers.fake.redfish.faults import ExpandMode
-from inventory.drivers.fake.redfish.http import Request, Response
 from inventory.drivers.fake.redfish.queries import QueryRefused, expanded, paged, supported_levels
 from inventory.drivers.fake.redfish.sessions import SessionStore
 from inventory.drivers.fake.redfish.tree import RedfishTree, Resource, problem

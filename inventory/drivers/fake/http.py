@@ -1,4 +1,4 @@
-"""The little of HTTP/1.1 that a BMC speaks: read one request, write one answer, keep the connection."""
+"""The little of HTTP/1.1 that the emulators speak: read one request, write one answer, keep the connection."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -35,13 +35,13 @@ class Response:
     headers: dict[str, str] = field(default_factory=dict)
     sent: int | None = None
 
-    def encode(self, *, keep_alive: bool) -> bytes:
-        """Bytes on the wire."""
+    def encode(self, *, keep_alive: bool, always: tuple[str, ...] = ()) -> bytes:
+        """Bytes on the wire; `always` are header lines that this kind of service sends each time."""
         try:
             phrase = HTTPStatus(self.status).phrase
         except ValueError:
             phrase = "Unknown"
-        lines = [f"HTTP/1.1 {self.status} {phrase}", f"Content-Length: {len(self.body)}", "OData-Version: 4.0"]
+        lines = [f"HTTP/1.1 {self.status} {phrase}", f"Content-Length: {len(self.body)}", *always]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         if not keep_alive:
             lines.append("Connection: close")
