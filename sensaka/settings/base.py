@@ -161,6 +161,10 @@ SPECTACULAR_SETTINGS = {
         "NodeState": "inventory.models.nodes.NODE_STATES",
         "CardState": "inventory.models.cards.CARD_STATES",
         "DiscoveryState": "inventory.models.collectors.DiscoveryState",
+        "RequestState": "pools.models.requests.REQUEST_STATES",
+        "ExtensionState": "pools.models.requests.ExtensionState",
+        "SharingMode": "pools.models.pools.SharingMode",
+        "Mode": "pools.models.tenants.Mode",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
