@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", probes.readyz, name="readyz"),
     path("metrics", probes.metrics, name="metrics"),
     path("api/v1/", include("inventory.api.urls")),
+    path("api/v1/", include("pools.api.urls")),
     path("api/v1/", include("sensaka.identity.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(permission_classes=[IsAuthenticated]), name="api-schema"),
     path(
