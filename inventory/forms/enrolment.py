@@ -22,7 +22,9 @@ _DAYS = ((1, _("1 day")), (7, _("7 days")), (30, _("30 days")))
 class PlaceForm(forms.Form):
     """Where what is found belongs."""
 
-    site = forms.ModelChoiceField(Site.objects.all())
+    site = forms.ModelChoiceField(
+        Site.objects.all(), error_messages={"required": _("Choose the site where it stands.")}
+    )
     cluster = forms.ModelChoiceField(Cluster.objects.select_related("site"), required=False)
     rack = forms.ModelChoiceField(Rack.objects.select_related("site"), required=False)
 

@@ -27,6 +27,8 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
 class ClusterForm(forms.ModelForm):  # type: ignore[type-arg]
     """Nodes that are run together."""
 
+    site = forms.ModelChoiceField(Site.objects.all(), empty_label=_("Choose a site"))
+
     class Meta:
         model = Cluster
         fields = ["site", "name"]
@@ -35,9 +37,14 @@ class ClusterForm(forms.ModelForm):  # type: ignore[type-arg]
 class RackForm(forms.ModelForm):  # type: ignore[type-arg]
     """A rack."""
 
-    height = forms.IntegerField(min_value=1, max_value=100, initial=42, help_text=_("Rack units"))
+    site = forms.ModelChoiceField(Site.objects.all(), empty_label=_("Choose a site"))
+    height = forms.IntegerField(min_value=1, max_value=100, initial=42, label=_("Height, U"), help_text=_("Rack units"))
     design_power = forms.IntegerField(
-        min_value=1, max_value=10_000_000, required=False, help_text=_("W that the rack is built for")
+        min_value=1,
+        max_value=10_000_000,
+        required=False,
+        label=_("Design power, W"),
+        help_text=_("What the rack is built for"),
     )
 
     class Meta:
@@ -107,7 +114,7 @@ class CardModelForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ["slug", "vendor", "name", "tdp", "slowdown_temperature", "nvlink_links"]
         labels = {"slug": _("Short name"), "tdp": _("Rated power, W"), "nvlink_links": _("NVLink links"),
                   "slowdown_temperature": _("Slows down from, °C")}  # fmt: skip
-        help_texts = {"slug": _("Lower-case letters, digits and hyphens.")}
+        help_texts = {"slug": _("Lower-case letters, digits and hyphens."), "tdp": "", "slowdown_temperature": ""}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -19,6 +19,9 @@ from inventory.signals import tree_changed
 from sensaka.identity.access import inventory_page, operator_page, person
 
 _PLACES: dict[str, type[Model]] = {"site": Site, "cluster": Cluster, "rack": Rack}
+_TITLES = {
+    "places": "Places", "credentials": "Credentials", "card-models": "Card models", "thresholds": "Busy thresholds",
+}  # fmt: skip
 _INSTALLED = ~Q(nodes__state="retired") & Q(nodes__isnull=False)
 
 
@@ -44,7 +47,9 @@ def _edit(request: HttpRequest, form: "forms.ModelForm[Any]", *, title: str, bac
         _tell(request, row, f"{row._meta.verbose_name} {row} was saved in the settings.")
         messages.success(request, _("%(name)s is saved.") % {"name": row})
         return _next(request, back)
-    context = {"form": form, "title": title, "back": back, "act": _("Save"), "lead": lead}
+    context = {
+        "form": form, "title": title, "back": back, "back_title": _(_TITLES[back]), "act": _("Save"), "lead": lead,
+    }  # fmt: skip
     return render(request, "parts/form_page.html", context)
 
 

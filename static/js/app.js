@@ -1,13 +1,15 @@
-// What every page does: times, live values, hints, the search palette, small conveniences.
+// What every page does: times, tables by keyboard, live values, hints, the search palette, small conveniences.
 import { startHints } from "./hints.js";
 import { startLive } from "./live.js";
 import { startPalette } from "./palette.js";
+import { startTables } from "./tables.js";
 import { startTimes } from "./times.js";
 
 startTimes();
 startHints();
 startPalette();
 startLive();
+startTables();
 
 document.addEventListener("click", async (event) => {
   const theme = event.target.closest("[data-theme-switch]");

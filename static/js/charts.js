@@ -15,6 +15,7 @@ const SOURCES = {
 let charts = [];
 let span = "1h";
 let request = 0;
+let last = null;
 
 function theme() {
   return {
@@ -177,6 +178,13 @@ async function draw() {
     return;
   }
   if (mine !== request) return;
+  last = { data, echarts };
+  paint();
+}
+
+function paint() {
+  if (!last) return;
+  const { data, echarts } = last;
   const colours = theme();
   const list = document.querySelector("[data-chart-list]");
   charts.forEach((chart) => chart.dispose());
@@ -219,7 +227,7 @@ if (root) {
     });
   });
   window.addEventListener("resize", () => charts.forEach((chart) => chart.resize()));
-  document.addEventListener("sensaka:theme", draw);
+  document.addEventListener("sensaka:theme", paint);
   setInterval(() => {
     if (!document.hidden && (span === "1h" || span === "6h")) draw();
   }, 30000);

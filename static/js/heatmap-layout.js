@@ -4,7 +4,7 @@ export const ROW = 13; // a cell and the gap that carries the node's name
 const RACK_GAP = 8;
 const RACK_HEAD = 8;
 const SITE_HEAD = 12;
-const SITE_GAP = 16;
+const SITE_GAP = 11;
 
 function rackSize(rack) {
   const cells = Math.max(...rack.nodes.map((node) => node.count));

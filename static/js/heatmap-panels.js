@@ -23,10 +23,11 @@ export function showLegend(map) {
   const scale = document.createElement("span");
   scale.className = "legend-scale";
   scale.style.background = scaleGradient();
+  const broken = data.kind.filter((kind) => ["failed", "missing"].includes(data.kinds[kind])).length;
   const known = data.values.filter((value) => value !== null).length;
   map.legend.replaceChildren(
     `${data.title}: ${data.low} ${data.unit}`, scale, `${Math.round(data.high)} ${data.unit}`,
-    mark("unknown", `Not known ${data.values.length - known}`),
+    mark("unknown", `Not known ${data.values.length - known}`), mark("bad", `Failed or missing ${broken}`),
   );
 }
 

@@ -129,7 +129,8 @@ class HeatMap {
     const slices = this.layout.slices[index];
     if (slices && size >= 9) this.paintSlices(index, slices, left, top, size, colour);
     if (gone && data.measure !== "state") this.cross(left, top, size, colour);
-    if (size > 30 && !gone) this.paintText(index, kind, value, left, top, size, colour);
+    const own = slices && data.measure !== "state" && data.slices[index]; // each slice shows its own value
+    if (size > 30 && !gone && !own) this.paintText(index, kind, value, left, top, size, colour);
     if (this.selected.has(index) || index === this.at) {
       pen.strokeStyle = index === this.at ? colour.text : colour.busy;
       pen.lineWidth = 2.5;
@@ -215,7 +216,7 @@ class HeatMap {
     if (scale < 3.4) return;
     pen.fillStyle = colour.muted;
     pen.font = "10px system-ui, sans-serif";
-    for (const node of this.map.nodes) pen.fillText(node.node.name, x + node.x * scale, y + node.y * scale - 2, node.width * scale);
+    for (const node of this.map.nodes) pen.fillText(node.node.name, x + node.x * scale, y + node.y * scale - 4, node.width * scale);
   }
 
   indexAt(px, py) {
@@ -331,7 +332,7 @@ class HeatMap {
     new ResizeObserver(() => {
       if (!this.layout) return;
       this.arrange();
-      this.draw();
+      this.paint(); // at once: a canvas that changes its size is empty
     }).observe(this.view);
     document.addEventListener("sensaka:theme", () => this.draw());
     onLive((message) => {

@@ -178,6 +178,38 @@ def test_the_theme_is_remembered(stack: Stack, page: Page) -> None:
     assert page.locator("html").get_attribute("data-bs-theme") == after
 
 
+def test_a_table_by_keyboard(stack: Stack, page: Page) -> None:
+    """UI.md: Tab goes through links, not through every number; arrows reach the numbers and say what they mean."""
+    page.goto(f"{stack.address}/fleet/cards/")
+    page.locator("#link-state[data-state=live]").wait_for()
+    first = page.locator("tbody tr").first
+    first.get_by_role("link").first.focus()
+    page.keyboard.press("Tab")
+    expect(first.get_by_role("link").nth(1)).to_be_focused()
+    page.keyboard.press("Tab")
+    second = page.locator("tbody tr").nth(1)
+    expect(second.get_by_role("link").first).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(second.locator("td[data-column=kind] .cell")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#hint")).to_be_visible()
+    page.keyboard.press("ArrowUp")
+    expect(first.locator("td[data-column=activity] .cell")).to_be_focused()
+
+
+def test_lists_fit_on_paper(stack: Stack, page: Page) -> None:
+    """UI.md, access: A4 upright with ordinary margins; no table is wider than its card."""
+    page.set_viewport_size({"width": 718, "height": 1000})
+    page.emulate_media(media="print")
+    for address in ("/", "/fleet/nodes/", "/fleet/cards/", f"/fleet/nodes/{stack.ids['node']}/", "/collectors/"):
+        page.goto(stack.address + address)
+        wide = page.locator("table").evaluate_all(
+            "tables => tables.map(table => table.scrollWidth - table.closest('.card').clientWidth)"
+        )
+        assert max(wide) <= 1, (address, wide)
+
+
 def test_columns_are_chosen_and_remembered(stack: Stack, page: Page) -> None:
     """UI.md: by keyboard, kept after a reload and a new filter, and undone."""
     page.goto(f"{stack.address}/fleet/cards/")

@@ -89,6 +89,27 @@ def picture(page: Page, shots: Path | None, name: str) -> None:
         page.screenshot(path=shots / f"{name}.png", full_page=True)
 
 
+def look(page: Page, assets: Path, shots: Path | None, name: str, rules: dict[str, list[str] | None]) -> None:
+    """Both themes and a phone's width: axe by `rules`, and nothing that is wider than the screen."""
+    found = {}
+    if rules:
+        # a script tag would be held up by the policy of the pages
+        page.evaluate((assets / "axe.min.js").read_text())
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.locator(f"html[data-bs-theme={theme}]").wait_for()
+        picture(page, shots, f"{name}-{theme}")
+        if theme in rules and (violations := page.evaluate(AXE, rules[theme])):
+            found[theme] = violations
+    page.emulate_media(color_scheme="light")
+    page.locator("html[data-bs-theme=light]").wait_for()
+    page.set_viewport_size({"width": 360, "height": 740})
+    picture(page, shots, f"{name}-phone")
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wide <= 0, f"the page is {wide} px wider than a phone's screen"
+    assert found == {}
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_page(stack: Stack, open_page: Watched, shots: Path | None, name: str) -> None:
     page, complaints = open_page.page, open_page.complaints
@@ -101,24 +122,60 @@ def test_page(stack: Stack, open_page: Watched, shots: Path | None, name: str) -
     settle(page)
     if name == "tree":
         open_the_tree(page)
-    found = {}
-    if name not in SAME_TEMPLATE:
-        # a script tag would be held up by the policy of the pages
-        page.evaluate((Path(stack.environment["E2E_ASSETS"]) / "axe.min.js").read_text())
-    for theme, rules in AXE_RULES.items():
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        page.locator(f"html[data-bs-theme={theme}]").wait_for()
-        picture(page, shots, f"{name}-{theme}")
-        if name not in SAME_TEMPLATE and (violations := page.evaluate(AXE, rules)):
-            found[theme] = violations
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size({"width": 360, "height": 740})
-    picture(page, shots, f"{name}-phone")
-    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    said = [line for line in complaints if not (name == "not-found" and "404" in line)]
-    assert said == []
-    assert wide <= 0, f"the page is {wide} px wider than a phone's screen"
-    assert found == {}
+    look(page, assets(stack), shots, name, {} if name in SAME_TEMPLATE else AXE_RULES)
+    assert [line for line in complaints if not (name == "not-found" and "404" in line)] == []
+
+
+def assets(stack: Stack) -> Path:
+    return Path(stack.environment["E2E_ASSETS"])
+
+
+# Pages of other roles and of nobody: the role, the address and the answer's status.
+OTHERS = {
+    "sign-in": (None, "/fleet/cards/", 200),
+    "member": ("member", "/", 403),
+    "member-profile": ("member", "/account/", 200),
+    "forbidden": ("auditor", "/collectors/add/", 403),
+    "collectors-auditor": ("auditor", "/collectors/", 200),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_page_of_others(
+    stack: Stack, browser: Browser, sessions: dict[str, Any], shots: Path | None, name: str
+) -> None:
+    role, address, status = OTHERS[name]
+    context = browser.new_context(
+        storage_state=sessions[role] if role else None, viewport={"width": 1440, "height": 900}, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    answer = page.goto(stack.address + address)
+    assert answer is not None
+    assert answer.status == status
+    settle(page)
+    look(page, assets(stack), shots, name, AXE_RULES)
+    context.close()
+
+
+def test_pages_that_show_a_secret_once(stack: Stack, open_page: Watched, shots: Path | None) -> None:
+    """The commands for a node, and a new API token."""
+    page = open_page.page
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{stack.address}/collectors/add/agent/")
+    page.fill("#id_name", "pictures")
+    page.select_option("#id_site", label="Central")
+    page.get_by_role("button", name="Make the token").click()
+    page.locator("#commands").wait_for()
+    settle(page)
+    look(page, assets(stack), shots, "agent-commands", AXE_RULES)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{stack.address}/account/tokens/")
+    page.fill("#id_name", "pictures")
+    page.get_by_role("button", name="Make", exact=True).click()
+    page.locator("#new-token").wait_for()
+    settle(page)
+    look(page, assets(stack), shots, "token-shown", AXE_RULES)
+    page.get_by_role("button", name="Revoke pictures").click()
 
 
 def test_scripts_are_small(stack: Stack, browser: Browser, sessions: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ def user_add(request: HttpRequest) -> HttpResponse:
             username=form.cleaned_data["username"], role=Role(form.cleaned_data["role"])
         )
         return render(request, "identity/user_added.html", {"made": user, "password": password})
-    context = {"form": form, "title": _("Add a user"), "back": "users", "act": _("Add")}
+    context = {"form": form, "title": _("Add a user"), "back": "users", "back_title": _("Users"), "act": _("Add")}
     return render(request, "parts/form_page.html", context)
 
 
@@ -43,5 +43,5 @@ def user_edit(request: HttpRequest, user_id: UUID) -> HttpResponse:
         form.save()
         messages.success(request, _("%(name)s is saved.") % {"name": user.username})
         return redirect("users")
-    context = {"form": form, "title": user.username, "back": "users", "act": _("Save")}
+    context = {"form": form, "title": user.username, "back": "users", "back_title": _("Users"), "act": _("Save")}
     return render(request, "parts/form_page.html", context)
