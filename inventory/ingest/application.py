@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -106,50 +106,63 @@ class TelemetryApplication:
         headers = dict(scope["headers"])
         worker = self._state()
         digest = _digest(headers.get(b"authorization", b""))
-        entry = await worker.registry.find(digest)
+        entry = worker.registry.known(digest) or await worker.registry.find(digest)
         if entry is None:
             raise _unauthorized("the token is not that of an enrolled agent, or it was revoked")
         _check_type(headers)
         body = wire.decompress(await _body(receive, headers), headers.get(b"content-encoding", b"").strip().lower())
-        telemetry = wire.decode(body)
-        rows = self._rows(telemetry, entry)
-        if rows is None and _unknown(telemetry, entry):
-            entry = await worker.registry.reload(digest)
-            if entry is None:
-                raise _unauthorized("the token was revoked")
-            if missing := _unknown(telemetry, entry):
-                detail = "these cards are not known on this node: send a report first"
-                raise Problem(409, "unknown_cards", detail, extra={"cards": missing[:NAMED]})
-            rows = self._rows(telemetry, entry)
-        rows = rows or self._picked(telemetry, entry)
+        rows, interval = self._checked(body, entry) or await self._checked_anew(body, worker, digest)
+        del body  # what waits for its batch is small: the packed rows
         stored = await worker.batcher.store(rows) if rows else 0
         worker.attendance.note(
             entry.agent,
-            interval=telemetry.interval,
-            spooled=_count(headers.get(b"x-sensaka-spooled"), 2**31 - 1),
-            dropped=_count(headers.get(b"x-sensaka-dropped"), 2**63 - 1),
+            interval,
+            _count(headers.get(b"x-sensaka-spooled"), 2**31 - 1),
+            _count(headers.get(b"x-sensaka-dropped"), 2**63 - 1),
         )
         return b'{"stored":%d,"repeated":%d}' % (stored, count(rows) - stored)
 
+    def _checked(self, body: bytes, entry: Entry) -> tuple[Packed, int] | None:
+        """The rows of a body and its interval; None when it names cards that `entry` does not know."""
+        telemetry = wire.decode(body)
+        rows = self._rows(telemetry, entry)
+        if rows is None:
+            if _unknown(telemetry, entry):
+                return None
+            rows = self._picked(telemetry, entry)
+        return rows, telemetry.interval
+
+    async def _checked_anew(self, body: bytes, worker: _Worker, digest: str) -> tuple[Packed, int]:
+        """As `_checked` after the node's cards were read again; Problem 409 that names those still unknown."""
+        entry = await worker.registry.reload(digest)
+        if entry is None:
+            raise _unauthorized("the token was revoked")
+        if checked := self._checked(body, entry):
+            return checked
+        missing = _unknown(wire.decode(body), entry)
+        detail = "these cards are not known on this node: send a report first"
+        raise Problem(409, "unknown_cards", detail, extra={"cards": missing[:NAMED]})
+
     def _rows(self, telemetry: wire.Telemetry, entry: Entry) -> Packed | None:
         """The samples as rows where nothing about them needs a closer look: this is nearly every post."""
-        samples = telemetry.samples
         find, astuple = entry.plain.get, msgspec.structs.astuple
-        series = [find(sample.card) for sample in samples]
-        if None in series:
-            return None
+        series: list[int] = []
         times: list[int] = []
+        values: list[tuple[float | None, ...]] = []
         moment, second = None, 0
-        for sample in samples:
+        for sample in telemetry.samples:
+            if (card := find(sample.card)) is None:
+                return None
             if sample.sampled_at != moment:  # most often all cards are read at once
                 moment = sample.sampled_at
                 second = int(moment.timestamp() // 1)
+            series.append(card)
             times.append(second)
+            values.append(astuple(sample)[:_VALUES])
         oldest, newest = self._bounds()
         if times and (min(times) < oldest or max(times) > newest):
             return None
-        values = [astuple(sample)[:_VALUES] for sample in samples]
-        return pack(times, cast("list[int]", series), _AGENT, telemetry.interval, values)
+        return pack(times, series, _AGENT, telemetry.interval, values)
 
     def _picked(self, telemetry: wire.Telemetry, entry: Entry) -> Packed:
         """The samples one by one; Problem 422 that names those which can't be stored."""
@@ -206,16 +219,15 @@ def _unauthorized(detail: str) -> Problem:
 
 
 def _check_type(headers: dict[bytes, bytes]) -> None:
-    kind = headers.get(b"content-type", b"application/json").partition(b";")[0].strip().lower()
-    if kind != b"application/json":
+    kind = headers.get(b"content-type", b"application/json")
+    if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
         raise Problem(415, "media_type", "send application/json")
 
 
 async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
-    too_large = Problem(413, "too_large", f"at most {wire.MAX_BODY} bytes; split the batch")
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length) > wire.MAX_BODY:
-        raise too_large
+        raise _too_large()
     parts: list[bytes] = []
     size = 0
     while True:
@@ -225,10 +237,14 @@ async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
         part: bytes = message.get("body", b"")
         size += len(part)
         if size > wire.MAX_BODY:
-            raise too_large
+            raise _too_large()
         if not message.get("more_body", False):
             return b"".join((*parts, part)) if parts else part
         parts.append(part)
+
+
+def _too_large() -> Problem:
+    return Problem(413, "too_large", f"at most {wire.MAX_BODY} bytes; split the batch")
 
 
 def _unknown(telemetry: wire.Telemetry, entry: Entry) -> list[str]:

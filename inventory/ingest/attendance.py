@@ -6,8 +6,9 @@ at most once a second, whatever the rate of posts.
 
 import asyncio
 import logging
-from dataclasses import dataclass
+import time
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -33,11 +34,10 @@ _UPDATE = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """An agent's last post: when, its rhythm (s), records that wait and that were lost on the node."""
+class Seen(NamedTuple):
+    """An agent's last post: when (epoch seconds), its rhythm (s), records that wait and that were lost on the node."""
 
-    at: datetime
+    at: float
     interval: int
     spooled: int | None
     dropped: int | None
@@ -52,9 +52,9 @@ class Attendance:
         self._stored = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def note(self, agent: UUID, *, interval: int, spooled: int | None, dropped: int | None) -> None:
+    def note(self, agent: UUID, interval: int, spooled: int | None, dropped: int | None) -> None:
         """A post of `agent` was stored just now."""
-        self._seen[agent] = Seen(datetime.now(UTC), interval, spooled, dropped)
+        self._seen[agent] = Seen(time.time(), interval, spooled, dropped)
         self._stored.set()
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._keep())]
@@ -87,7 +87,7 @@ class Attendance:
             return
         columns: list[list[object]] = [
             list(seen),
-            [one.at for one in seen.values()],
+            [datetime.fromtimestamp(one.at, UTC) for one in seen.values()],
             [one.interval for one in seen.values()],
             [one.spooled for one in seen.values()],
             [one.dropped for one in seen.values()],

@@ -98,6 +98,14 @@ class Registry:
         self._tokens_read = -FOREVER * 1.0
         self._refresh: asyncio.Task[None] | None = None
 
+    def known(self, digest: str) -> Entry | None:
+        """As `find` where all that it takes is in memory and fresh; None otherwise."""
+        now = time.monotonic()
+        entry = self._entries.get(digest)
+        if entry is None or now - entry.loaded >= CARDS_FRESH or now - self._tokens_read > TOKENS_FRESH:
+            return None
+        return entry
+
     async def find(self, digest: str) -> Entry | None:
         """The node of a token's SHA-256 (hex); None when no agent has it or it was revoked."""
         now = time.monotonic()

@@ -39,14 +39,8 @@ def pack(
     Raises struct.error for rows of another width, a fraction in a column of whole numbers, or more than 64 bits.
     """
     try:
-        return Packed(
-            b"".join(
-                [
-                    _pack(time, card, source, interval, *row)
-                    for time, card, row in zip(times, series, values, strict=True)
-                ]
-            )
-        )
+        rows = zip(times, series, values, strict=True)
+        return Packed(b"".join([_pack(time, card, source, interval, *row) for time, card, row in rows]))
     except struct.error:
         if not any(None in row for row in values):
             raise
