@@ -6,7 +6,7 @@ a MIG instance is a place in the node's own table of gres, which nobody tells us
 known only when the run holds all of that profile on the node.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -152,6 +152,30 @@ def _instances(binding: Binding, node: NodeCards) -> Resolved:
     places = ", ".join(str(index) for index in binding.indices)
     why = f"which MIG instances are {places} on node {node.name} stands in its own table of gres"
     return _filled(binding, node, held, why if places else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A card or slice on which an agent or the kubelet saw a run's processes."""
+
+    node: UUID
+    card: UUID
+    slice: UUID | None = None
+    source: str = ""
+
+
+def attribute(
+    known: Collection[tuple[UUID, UUID | None]], told: Sequence[Told], *, lacking: int
+) -> tuple[list[Told], str]:  # fmt: skip
+    """What fills the gaps that the scheduler left, and why some are left ("" when none is).
+
+    `known` are cards and slices that the scheduler told, `lacking` how many it did not. Processes on
+    more things than are lacking leave it open which were given to the run: then none is taken.
+    """
+    new = [one for one in told if (one.card, one.slice) not in known]
+    if len(new) > lacking:
+        return [], f"its processes are on {len(new)} cards of which {lacking} can be its own"
+    return new, "" if len(new) == lacking else "not told, and no process of it was seen on the missing ones"
 
 
 def _filled(binding: Binding, node: NodeCards, held: list[Held], unknown: str) -> Resolved:

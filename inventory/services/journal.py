@@ -22,6 +22,7 @@ class Note:
     card: UUID | None = None
     source: str = ""
     detail: Mapping[str, object] = field(default_factory=dict)
+    cluster: UUID | None = None
 
 
 def write_entries(*, notes: Iterable[Note], actor: User | None = None) -> None:
@@ -33,6 +34,7 @@ def write_entries(*, notes: Iterable[Note], actor: User | None = None) -> None:
             at=note.at,
             node_id=note.node,
             card_id=note.card,
+            cluster_id=note.cluster,
             source=note.source,
             actor=actor,
             detail=dict(note.detail),

@@ -5,20 +5,26 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q
+from django.utils import timezone
 
 from inventory.models import (
     Agent,
     Bmc,
     Card,
     Cluster,
+    Cordon,
     Exporter,
     FirmwareComponent,
+    JobCard,
+    JobNode,
     JournalEntry,
     JournalKind,
+    LiftedBy,
     Node,
     Placement,
     ProcessBinding,
     Rack,
+    SchedulerNode,
     Sighting,
     Site,
 )
@@ -168,6 +174,17 @@ def _readopt(node: Node, *, at: datetime, source: str) -> None:
     write_entries(notes=[Note(JournalKind.NODE_STATE, text, at, node.id, None, source)])
 
 
+def _join_work(keep: Node, drop: Node) -> None:
+    """What schedulers say of either node is said of the one that stays."""
+    SchedulerNode.objects.filter(node=drop).update(node=keep)
+    JobCard.objects.filter(node=drop).update(node=keep)
+    JobNode.objects.filter(node=drop).exclude(job__places__node=keep).update(node=keep)
+    taken = set(Cordon.objects.filter(node=keep, lifted_at=None).values_list("ours", flat=True))
+    both = Cordon.objects.filter(node=drop, lifted_at=None, ours__in=taken)
+    both.update(lifted_at=timezone.now(), lifted_by=LiftedBy.GONE)
+    Cordon.objects.filter(node=drop).update(node=keep)
+
+
 def join_nodes(*, keep: Node, drop: Node, at: datetime, source: str, reason: str) -> None:
     """Makes one record of two that turned out to be one machine: all of `drop` goes to `keep`.
 
@@ -176,6 +193,7 @@ def join_nodes(*, keep: Node, drop: Node, at: datetime, source: str, reason: str
     """
     for model in (Bmc, Exporter, Card, Placement, Sighting, JournalEntry, ProcessBinding):
         model.objects.filter(node=drop).update(node=keep)
+    _join_work(keep, drop)
     known = set(FirmwareComponent.objects.filter(node=keep).values_list("card", "component"))
     for row in FirmwareComponent.objects.filter(node=drop):
         if (row.card_id, row.component) not in known:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from inventory.models import Agent, Bmc, Exporter, JournalKind
+from inventory.models import Agent, Bmc, ClusterConnection, Exporter, JournalKind, Scheduler
 from inventory.observations import FailureKind, ReadFailure
 from inventory.services.journal import Note, write_entries
 
@@ -19,6 +19,9 @@ MISSES_TO_FAIL = 3
 # A wrong password tried on each turn locks accounts out (TELEMETRY 6.8): the pause doubles up to this.
 LONGEST_PAUSE = timedelta(minutes=15)
 _MOST_FAILURES = 100
+
+Polled = Bmc | Exporter | ClusterConnection
+"""What Sensaka reads by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ def next_turn(*, due_at: datetime, interval: int, now: datetime) -> datetime:
     return due_at + step * (behind + 1)
 
 
-def finish(collector: Bmc | Exporter, outcome: Outcome, *, source: str) -> None:
+def finish(collector: Polled, outcome: Outcome, *, source: str) -> None:
     """Writes the outcome to the row that the caller holds locked, lets its lease go and sets its next turn."""
     kind = outcome.failure.kind if outcome.failure else None
     if kind is None:
@@ -74,33 +77,42 @@ def _as_data(failures: Iterable[ReadFailure]) -> list[dict[str, str]]:
     return plain
 
 
-def _journal_failure(collector: Bmc | Exporter, outcome: Outcome, source: str) -> None:
+def _journal_failure(collector: Polled, outcome: Outcome, source: str) -> None:
     if collector.misses != MISSES_TO_FAIL:
         return
     assert outcome.failure is not None
     why = outcome.failure.detail or str(outcome.failure.kind).replace("_", " ")
     text = f"{collector_name(collector)} has not answered {MISSES_TO_FAIL} times in a row: {why}."
-    _write(collector, JournalKind.COLLECTOR_FAILED, text, outcome.at, source, error=str(outcome.failure.kind))
+    kind = JournalKind.CLUSTER_LOST if isinstance(collector, ClusterConnection) else JournalKind.COLLECTOR_FAILED
+    _write(collector, kind, text, outcome.at, source, error=str(outcome.failure.kind))
 
 
-def _journal_recovery(collector: Bmc | Exporter, outcome: Outcome, source: str) -> None:
+def _journal_recovery(collector: Polled, outcome: Outcome, source: str) -> None:
     if collector.misses < MISSES_TO_FAIL:
         return
     since = f" after {collector.misses} misses" if collector.failing_since else ""
     text = f"{collector_name(collector)} answers again{since}."
-    _write(collector, JournalKind.COLLECTOR_RECOVERED, text, outcome.at, source)
+    of_cluster = isinstance(collector, ClusterConnection)
+    kind = JournalKind.CLUSTER_RECOVERED if of_cluster else JournalKind.COLLECTOR_RECOVERED
+    _write(collector, kind, text, outcome.at, source)
 
 
-def _write(collector: Bmc | Exporter, kind: JournalKind, text: str, at: datetime, source: str, **detail: str) -> None:
+def _write(collector: Polled, kind: JournalKind, text: str, at: datetime, source: str, **detail: str) -> None:
     facts = {"collector": str(collector.pk), **detail}
-    write_entries(notes=[Note(kind, text, at, collector.node_id, None, source, facts)])
+    if isinstance(collector, ClusterConnection):
+        note = Note(kind, text, at, None, None, source, facts, collector.cluster_id)
+    else:
+        note = Note(kind, text, at, collector.node_id, None, source, facts)
+    write_entries(notes=[note])
 
 
-def collector_name(collector: Bmc | Exporter | Agent) -> str:
+def collector_name(collector: Polled | Agent) -> str:
     """How a collector is called in a sentence."""
     if isinstance(collector, Bmc):
         of = f" of node {collector.node.name}" if collector.node else ""
         return f"The BMC{of} at {collector.address}"
     if isinstance(collector, Exporter):
         return f"The exporter at {collector.url}"
+    if isinstance(collector, ClusterConnection):
+        return f"{Scheduler(collector.scheduler).label} of cluster {collector.cluster.name}"
     return f"The agent on node {collector.node.name}"
