@@ -17,7 +17,6 @@ _Device = tuple[str, str, str]  # driver, pool, device
 
 class _Value(Struct):
     string: str | None = None
-    int: int | None = None
 
 
 class _SliceDevice(Struct):
