@@ -15,58 +15,58 @@ _DRIVERS = frozenset({"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.i
 _Device = tuple[str, str, str]  # driver, pool, device
 
 
-class _Value(Struct):
+class _Value(Struct, frozen=True):
     string: str | None = None
 
 
-class _SliceDevice(Struct):
+class _SliceDevice(Struct, frozen=True):
     name: str
     attributes: dict[str, _Value] = {}
 
 
-class _Pool(Struct):
+class _Pool(Struct, frozen=True):
     name: str = ""
 
 
-class _SliceSpec(Struct, rename="camel"):
+class _SliceSpec(Struct, frozen=True, rename="camel"):
     driver: str = ""
     node_name: str = ""
     pool: _Pool = _Pool()
     devices: list[_SliceDevice] = []
 
 
-class ResourceSlice(Struct):
+class ResourceSlice(Struct, frozen=True):
     """Devices of one driver on one node."""
 
     spec: _SliceSpec
 
 
-class _Result(Struct):
+class _Result(Struct, frozen=True):
     driver: str = ""
     pool: str = ""
     device: str = ""
 
 
-class _Devices(Struct):
+class _Devices(Struct, frozen=True):
     results: list[_Result] = []
 
 
-class _Allocation(Struct):
+class _Allocation(Struct, frozen=True):
     devices: _Devices = _Devices()
 
 
-class _Consumer(Struct):
+class _Consumer(Struct, frozen=True):
     resource: str = ""
     name: str = ""
     uid: str = ""
 
 
-class _ClaimStatus(Struct, rename="camel"):
+class _ClaimStatus(Struct, frozen=True, rename="camel"):
     allocation: _Allocation | None = None
     reserved_for: list[_Consumer] = []
 
 
-class ResourceClaim(Struct):
+class ResourceClaim(Struct, frozen=True):
     """What is claimed, what was given, and for which pods."""
 
     metadata: wire.Meta

@@ -32,7 +32,7 @@ _ABSENT: Mapping[Capability, str] = {
 }
 
 
-class _Version(Struct, rename="camel"):
+class _Version(Struct, frozen=True, rename="camel"):
     major: str = ""
     minor: str = ""
     git_version: str = ""

@@ -13,32 +13,32 @@ KUEUE = "kueue.x-k8s.io"
 VOLCANO = "scheduling.volcano.sh"
 
 
-class _Version(Struct, rename="camel"):
+class _Version(Struct, frozen=True, rename="camel"):
     group_version: str = ""
 
 
-class _Group(Struct, rename="camel"):
+class _Group(Struct, frozen=True, rename="camel"):
     preferred_version: _Version = _Version()
 
 
-class _KueueSpec(Struct, rename="camel"):
+class _KueueSpec(Struct, frozen=True, rename="camel"):
     stop_policy: str = ""
 
 
-class _KueueQueue(Struct):
+class _KueueQueue(Struct, frozen=True):
     metadata: wire.Meta
     spec: _KueueSpec = _KueueSpec()
 
 
-class _VolcanoSpec(Struct):
+class _VolcanoSpec(Struct, frozen=True):
     priority: int | None = None
 
 
-class _VolcanoStatus(Struct):
+class _VolcanoStatus(Struct, frozen=True):
     state: str = ""
 
 
-class _VolcanoQueue(Struct):
+class _VolcanoQueue(Struct, frozen=True):
     metadata: wire.Meta
     spec: _VolcanoSpec = _VolcanoSpec()
     status: _VolcanoStatus = _VolcanoStatus()

@@ -44,11 +44,11 @@ _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _AT_ONCE = 8
 
 
-class _Status(Struct):
+class _Status(Struct, frozen=True):
     allowed: bool = False
 
 
-class _Review(Struct):
+class _Review(Struct, frozen=True):
     status: _Status = _Status()
 
 

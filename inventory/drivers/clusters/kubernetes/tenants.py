@@ -36,25 +36,25 @@ _POLICIES = ("networking.k8s.io", "networkpolicies")
 _REQUESTS = "requests."
 
 
-class _QuotaSpec(Struct):
+class _QuotaSpec(Struct, frozen=True):
     hard: wire.Quantities = {}
 
 
-class _Quota(Struct):
+class _Quota(Struct, frozen=True):
     metadata: wire.Meta
     spec: _QuotaSpec = _QuotaSpec()
 
 
-class _Class(Struct):
+class _Class(Struct, frozen=True):
     metadata: wire.Meta
     value: int = 0
 
 
-class _NodeCapacity(Struct):
+class _NodeCapacity(Struct, frozen=True):
     capacity: wire.Quantities = {}
 
 
-class _NodeResources(Struct):
+class _NodeResources(Struct, frozen=True):
     status: _NodeCapacity = _NodeCapacity()
 
 
