@@ -26,8 +26,8 @@ class ClusterHandle(Protocol):
     unknown_job: str
     fixed: dict[str, Any]  # what every JobSpec of this cluster needs
 
-    def drain_by_hand(self, node: str, reason: str) -> None:
-        """Somebody else takes a node out."""
+    def drain_by_hand(self, node: str, reason: str) -> str:
+        """Somebody else takes a node out; what the scheduler tells as the reason."""
 
     def resume_by_hand(self, node: str) -> None:
         """Somebody else returns it."""
@@ -94,15 +94,15 @@ class ClusterContract:
     async def test_somebody_elses_cordon_stays(self, live: Live) -> None:
         driver, handle = live
         node = handle.nodes[0]
-        handle.drain_by_hand(node, "bad fan")
+        reason = handle.drain_by_hand(node, "bad fan")
         for act in (
             await driver.cordon(node, owner="c1", reason="ours", deadline=GENEROUS),
             await driver.uncordon(node, owner="c1", deadline=GENEROUS),
         ):
             assert act.outcome is Outcome.HELD_BY_OTHER
-            assert "bad fan" in act.detail
+            assert reason in act.detail
         seen = await _node(driver, node)
-        assert (seen.cordoned, seen.owner, seen.reason) == (True, "", "bad fan")
+        assert (seen.cordoned, seen.owner, seen.reason) == (True, "", reason)
         handle.resume_by_hand(node)
         assert not (await _node(driver, node)).cordoned
 

@@ -21,8 +21,9 @@ class Handle:
     def __init__(self, cluster: FakeCluster) -> None:
         self._scheduler = cluster.scheduler
 
-    def drain_by_hand(self, node: str, reason: str) -> None:
+    def drain_by_hand(self, node: str, reason: str) -> str:
         self._scheduler.nodes[node].cordoned, self._scheduler.nodes[node].reason = True, reason
+        return reason
 
     def resume_by_hand(self, node: str) -> None:
         self._scheduler.nodes[node].cordoned, self._scheduler.nodes[node].reason = False, ""

@@ -54,8 +54,9 @@ class Handle:
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
 
-    def drain_by_hand(self, node: str, reason: str) -> None:
+    def drain_by_hand(self, node: str, reason: str) -> str:
         self._controller.drain(node, reason)
+        return reason
 
     def resume_by_hand(self, node: str) -> None:
         self._controller.resume_node(node)

@@ -23,8 +23,9 @@ class Handle:
         self.fixed = {"script": script, "working_directory": str(lab.folder / "work")}
         self._lab = lab
 
-    def drain_by_hand(self, node: str, reason: str) -> None:
+    def drain_by_hand(self, node: str, reason: str) -> str:
         self._lab.run("scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}")
+        return reason
 
     def resume_by_hand(self, node: str) -> None:
         self._lab.run("scontrol", "update", f"nodename={node}", "state=resume")
