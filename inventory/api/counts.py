@@ -14,7 +14,10 @@ _DIMENSIONS = ("site", "cluster", "rack", "node", "model")
 
 
 class CountsSerializer(serializers.Serializer[Any]):
-    """Cards by state. `allocated` is null until pools record promises; the parts of available are by activity."""
+    """Cards by state. `allocated` is null until pools record promises; the parts of available are by activity.
+
+    `cordoned` are installed ones on a node that somebody took out of scheduling.
+    """
 
     key = serializers.CharField(allow_null=True)
     name = serializers.CharField()
@@ -26,6 +29,7 @@ class CountsSerializer(serializers.Serializer[Any]):
     unknown = serializers.IntegerField()
     failed = serializers.IntegerField()
     missing = serializers.IntegerField()
+    cordoned = serializers.IntegerField()
     coverage = serializers.FloatField(allow_null=True, help_text="percent of available cards with a fresh activity")
 
 

@@ -1,7 +1,7 @@
 """The counts that everything shows: installed, available, and what the available cards do.
 
 Definitions (DESIGN 3): installed = known and not retired, on a node that is not retired; available =
-installed, present, without conflict, its node active or asleep; busy, idle and unknown divide the
+installed, present, without conflict and without a cordon, its node active or asleep; busy, idle and unknown divide the
 available ones by their activity in the last window. A missing sample is unknown, never idle.
 Allocated is None until pools record promises.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 SERVING = frozenset({"active", "asleep"})
 KINDS = ("busy", "idle", "unknown", "out", "failed", "missing")
-"""What an installed card is doing. `out`: present, but not available (its node's state, or a conflict)."""
+"""What an installed card is doing. `out`: present, but not available (its node's state, a cordon or a conflict)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class CardFacts:
     conflict: bool
     activity: float | None
     threshold: float
+    cordoned: bool = False
 
     @property
     def installed(self) -> bool:
@@ -32,7 +33,7 @@ class CardFacts:
     @property
     def available(self) -> bool:
         """Could be given to somebody now, or after its node was woken."""
-        return self.state == "present" and self.node_state in SERVING and not self.conflict
+        return self.state == "present" and self.node_state in SERVING and not self.conflict and not self.cordoned
 
     @property
     def kind(self) -> str:
@@ -48,7 +49,10 @@ class CardFacts:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Cards by what they do. available = busy + idle + unknown; installed = available + out + failed + missing."""
+    """Cards by what they do. available = busy + idle + unknown; installed = available + out + failed + missing.
+
+    Parts that overlap with these: `standby` of the available, `cordoned` of the installed.
+    """
 
     installed: int = 0
     available: int = 0
@@ -60,6 +64,7 @@ class Counts:
     out: int = 0
     failed: int = 0
     missing: int = 0
+    cordoned: int = 0
 
     @property
     def coverage(self) -> float | None:
@@ -83,6 +88,7 @@ def count(cards: Iterable[CardFacts]) -> Counts:
             continue
         numbers["installed"] += 1
         numbers[card.kind] += 1
+        numbers["cordoned"] += card.cordoned
         if card.available:
             numbers["available"] += 1
             numbers["standby"] += card.node_state == "asleep"

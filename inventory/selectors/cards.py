@@ -13,6 +13,7 @@ from django.utils import timezone
 from inventory.models import BusyThreshold, Card, JournalEntry, Placement, ProcessBinding, Sighting, Slice
 from inventory.rules.activity import threshold_for
 from inventory.rules.counts import CardFacts
+from inventory.selectors.cordons import cordoned_nodes
 from inventory.selectors.samples import CurrentSample, current_samples
 
 _FIELDS = (
@@ -41,7 +42,7 @@ class CardRow:
 
 
 def card_rows(*, now: datetime | None = None, samples: Mapping[int, CurrentSample] | None = None) -> list[CardRow]:
-    """Every installed card in the order of the tree. Four queries for any number of cards, one less with `samples`."""
+    """Every installed card in the order of the tree. Five queries for any number of cards, one less with `samples`."""
     now = now or timezone.now()
     rows = list(
         Card.objects.exclude(state="retired")
@@ -51,8 +52,9 @@ def card_rows(*, now: datetime | None = None, samples: Mapping[int, CurrentSampl
     )
     samples = current_samples() if samples is None else samples
     parts = _slices_by_card(rows)
+    cordoned = cordoned_nodes()
     thresholds = list(BusyThreshold.objects.values_list("model_id", "cluster_id", "activity"))
-    return [_row(row, samples, parts, thresholds, now) for row in rows]
+    return [_row(row, samples, parts, thresholds, now, row["node_id"] in cordoned) for row in rows]
 
 
 def _slices_by_card(rows: Sequence[dict[str, Any]]) -> dict[UUID, list[int]]:
@@ -65,7 +67,7 @@ def _slices_by_card(rows: Sequence[dict[str, Any]]) -> dict[UUID, list[int]]:
 
 def _row(
     row: dict[str, Any], samples: Mapping[int, CurrentSample], parts: dict[UUID, list[int]],
-    thresholds: Sequence[tuple[Any, Any, float]], now: datetime,
+    thresholds: Sequence[tuple[Any, Any, float]], now: datetime, cordoned: bool,
 ) -> CardRow:  # fmt: skip
     sample = samples.get(row["series"])
     fresh = sample is not None and sample.fresh(now)
@@ -76,6 +78,7 @@ def _row(
         conflict=bool(row["conflict"]),
         activity=_activity(sample, own, now),
         threshold=threshold_for(thresholds, model=row["model_id"], cluster=row["node__cluster_id"]),
+        cordoned=cordoned,
     )
     names = {
         "node": row["node__name"],

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from inventory.models import Agent, Bmc, Cluster, Exporter, JournalKind, Rack, Sighting, Site
+from inventory.models import Agent, Bmc, Cluster, ClusterConnection, Exporter, JournalKind, Rack, Sighting, Site
 from inventory.observations import NodeReading, ReadFailure
 from inventory.rules.addresses import is_never_read
 from inventory.services.journal import Note, write_entries
@@ -17,7 +17,7 @@ from sensaka.identity.models import User
 from sensaka.kernel.errors import Conflict, InvalidInput
 
 SHORTEST, LONGEST = 5, 3600  # s between two reads
-AnyCollector = Bmc | Exporter | Agent
+AnyCollector = Bmc | Exporter | Agent | ClusterConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,5 +130,7 @@ def _check_interval(interval: int) -> None:
 
 def _note(collector: AnyCollector, text: str, actor: User | None) -> None:
     detail = {"collector": str(collector.pk)}
-    note = Note(JournalKind.SETTINGS_CHANGED, text, timezone.now(), collector.node_id, None, "user", detail)
+    node = None if isinstance(collector, ClusterConnection) else collector.node_id
+    cluster = collector.cluster_id if isinstance(collector, ClusterConnection) else None
+    note = Note(JournalKind.SETTINGS_CHANGED, text, timezone.now(), node, None, "user", detail, cluster)
     write_entries(notes=[note], actor=actor)

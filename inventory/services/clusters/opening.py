@@ -9,7 +9,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
-from inventory.drivers.clusters import SlurmTarget, open_slurm
+from inventory.drivers.clusters import KubernetesTarget, SlurmTarget, open_kubernetes, open_slurm
 from inventory.drivers.clusters.capabilities import ClusterDriver
 from inventory.models import ClusterConnection, Scheduler
 from sensaka.kernel.errors import InvalidInput
@@ -43,13 +43,15 @@ def open_driver(access: Access) -> ClusterDriver:
     """A driver, to be closed by the caller. Raises InvalidInput for what can't be used."""
     if access.scheduler == Scheduler.SLURM:
         return _open_slurm(access)
-    raise InvalidInput(f"there is no adapter for {access.scheduler!r}", field="scheduler")
+    if access.scheduler == Scheduler.KUBERNETES:
+        return _open_kubernetes(access)
+    raise InvalidInput(f"scheduler is one of {', '.join(Scheduler.values)}", field="scheduler")
 
 
 def _open_slurm(access: Access) -> ClusterDriver:
     token = access.token
     if access.jwt_key:
-        token = slurm_token(access.jwt_key, user=access.username or "root", now=time.time())
+        token = slurm_token(access.jwt_key, user=access.username, now=time.time())
     environment = {"SLURM_CONF": access.slurm_conf} if access.slurm_conf else {}
     try:
         # The PEM is read while the driver is made and needed no longer.
@@ -68,6 +70,31 @@ def _open_slurm(access: Access) -> ClusterDriver:
             )
     except (ValueError, OSError) as error:  # ssl's errors are OSErrors
         raise InvalidInput(f"this connection can't be used: {error}") from None
+
+
+def _open_kubernetes(access: Access) -> ClusterDriver:
+    text = access.kubeconfig or ("" if access.in_cluster else _kubeconfig(access))
+    try:
+        return open_kubernetes(KubernetesTarget(kubeconfig=text, in_cluster=access.in_cluster))
+    except (ValueError, OSError) as error:
+        raise InvalidInput(f"this connection can't be used: {error}") from None
+
+
+def _kubeconfig(access: Access) -> str:
+    """A kubeconfig (JSON is YAML) of an address, a token and an authority."""
+    cluster: dict[str, str] = {"server": access.address}
+    if access.tls_authority:
+        cluster["certificate-authority-data"] = base64.b64encode(access.tls_authority.encode()).decode()
+    named = {"name": "cluster"}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "cluster",
+        "contexts": [{**named, "context": {"cluster": "cluster", "user": "cluster"}}],
+        "clusters": [{**named, "cluster": cluster}],
+        "users": [{**named, "user": {"token": access.token}}],
+    }
+    return json.dumps(document)
 
 
 def slurm_token(key: str, *, user: str, now: float) -> str:

@@ -16,7 +16,8 @@ from inventory.drivers.clusters.readings import (
     RunsReading,
 )
 from inventory.observations import FailureKind, ReadFailure
-from inventory.services.clusters.opening import Access, open_driver
+from inventory.services.clusters import opening
+from inventory.services.clusters.opening import Access
 from sensaka.kernel.errors import InvalidInput
 
 DEADLINE = 60.0  # s for a visit; a call has less
@@ -97,7 +98,7 @@ async def read_cluster(job: SyncJob) -> ClusterReading:
     loop = asyncio.get_running_loop()
     start, reading = loop.time(), ClusterReading()
     try:
-        driver = open_driver(job.access)
+        driver = opening.open_driver(job.access)
     except InvalidInput as error:
         reading.broken = ReadFailure(what="settings", kind=FailureKind.NOT_SUPPORTED, detail=error.message)
         return reading

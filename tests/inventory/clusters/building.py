@@ -12,7 +12,7 @@ from inventory.drivers.clusters.capabilities import ClusterDriver, JobSpec
 from inventory.drivers.fake.cluster import FakeCluster
 from inventory.drivers.fake.scheduler import FakeNode, FakeRun
 from inventory.models import Card, Cluster, ClusterConnection, Job, JobCard, JournalEntry, Node, Site
-from inventory.services.clusters import reading, syncing
+from inventory.services.clusters import opening, reading, syncing
 from inventory.services.clusters.opening import Access
 
 T0 = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -111,5 +111,5 @@ def journal(kind: str) -> list[str]:
 @pytest.fixture
 def opener(monkeypatch: pytest.MonkeyPatch) -> Opener:
     found = Opener()
-    monkeypatch.setattr(reading, "open_driver", found)
+    monkeypatch.setattr(opening, "open_driver", found)
     return found

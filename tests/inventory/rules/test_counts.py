@@ -44,3 +44,11 @@ def test_counts_add_up(left: list[CardFacts], right: list[CardFacts]) -> None:
     assert whole.available == whole.busy + whole.idle + whole.unknown
     assert whole.installed == whole.available + whole.out + whole.failed + whole.missing
     assert count(left) + count(right) == whole
+
+
+def test_a_cordoned_card_is_installed_and_not_available() -> None:
+    cordoned = CardFacts("present", "active", conflict=False, activity=80.0, threshold=5.0, cordoned=True)
+    assert (cordoned.installed, cordoned.available, cordoned.kind) == (True, False, "out")
+    failed = CardFacts("failed", "active", conflict=False, activity=None, threshold=5.0, cordoned=True)
+    found = count([cordoned, failed])
+    assert (found.installed, found.available, found.out, found.failed, found.cordoned) == (2, 0, 1, 1, 2)
