@@ -224,7 +224,8 @@ class FollowsJobs(Protocol):
     """Tells changes of jobs as they come, until the deadline; each is told once.
 
     The first one is whole, unless `cursor`, of an earlier change, can still be gone on from. A fault is
-    an incomplete change with its failure, after which it goes on; after a gap a whole one comes.
+    an incomplete change with its failure, after which it goes on; after a gap a whole one comes. One
+    without jobs moves the cursor.
     """
 
     def follow_jobs(self, *, cursor: str = "", deadline: float) -> AsyncIterator[JobsChange]: ...

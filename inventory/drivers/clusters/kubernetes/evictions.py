@@ -15,7 +15,7 @@ from inventory.drivers.clusters.kubernetes.names import MIRROR
 from inventory.drivers.clusters.kubernetes.nodes import cordon_of
 from inventory.drivers.clusters.kubernetes.owners import Owners, address_of, belongs_to_node
 from inventory.drivers.clusters.kubernetes.reads import until_of
-from inventory.drivers.clusters.kubernetes.snapshot import POD, PODS
+from inventory.drivers.clusters.kubernetes.snapshot import POD, PODS, learn_owners
 from inventory.observations import FailureKind
 
 _AT_ONCE = 8
@@ -77,7 +77,8 @@ class Evictions:
                 continue
             waiting = [pod for pod in movable if pod.metadata.uid not in progress.refused]
             if not waiting or loop.time() + 2 * _LOOK >= end:
-                return [_remaining(pod, progress) for pod in pods]
+                owners = await learn_owners(self._connection, pods, until=end)
+                return [_remaining(pod, progress, owners) for pod in pods]
             await asyncio.sleep(_LOOK)
 
     async def _pods_on(self, node: str, end: float) -> list[wire.Pod]:
@@ -139,11 +140,11 @@ def _stays(pod: wire.Pod) -> str | None:
     return _ALONE if pod.metadata.controller() is None else None
 
 
-def _remaining(pod: wire.Pod, progress: _Progress) -> Remaining:
+def _remaining(pod: wire.Pod, progress: _Progress, owners: Owners) -> Remaining:
     meta = pod.metadata
     stays = belongs_to_node(meta, MIRROR)
     reason = _stays(pod) or progress.refused.get(meta.uid) or "it is ending"
-    address = address_of(meta.namespace, meta.name, Owners().chain(meta))
+    address = address_of(meta.namespace, meta.name, owners.chain(meta))
     return Remaining(key=meta.uid, job_id=str(address), reason=reason, stays=stays)
 
 

@@ -25,6 +25,7 @@ from inventory.drivers.clusters.kubernetes.pods import (
 from inventory.drivers.clusters.kubernetes.snapshot import (
     JOB,
     JOBS,
+    OWNER_PATHS,
     POD,
     PODS,
     counts_as_job,
@@ -38,7 +39,6 @@ from inventory.observations import ReadFailure
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # s between two tries of a server that does not answer
 _WAITING = 50  # batches of events; a watch is not read on while so many wait
 _VERSIONED = msgspec.json.Decoder(wire.Versioned)
-_OWNER_PATHS = {"ReplicaSet": ("apis/apps/v1", "replicasets"), "StatefulSet": ("apis/apps/v1", "statefulsets")}
 
 Batch = list[wire.WatchEvent]
 
@@ -139,8 +139,9 @@ class Follower:
         try:
             while loop.time() < self._end:
                 async for batch in self._connection.watch(path, version=version, until=self._end):
-                    await events.put((path, batch))
-                    version = _version_of(batch[-1]) or version
+                    if batch:
+                        await events.put((path, batch))
+                        version = _version_of(batch[-1]) or version
         except KubernetesError as error:
             await events.put(error)
 
@@ -160,7 +161,9 @@ class Follower:
                 self._versions[path] = version
         for key in gone:
             jobs.pop(key, None)
-        return self._change(tuple(jobs.values()), tuple(gone.values())) if jobs or gone else None
+        if jobs or gone or any(event.type == "BOOKMARK" for event in batch):
+            return self._change(tuple(jobs.values()), tuple(gone.values()))
+        return None
 
     async def _readings(self, path: str, event: wire.WatchEvent) -> list[tuple[JobReading, bool]]:
         """What an event tells: a reading, and whether it is gone. Nothing where it says nothing new."""
@@ -217,8 +220,8 @@ class Follower:
             over = pod.metadata.deletion_timestamp is not None and was_killed(pod)
             if over or owner.uid not in self._around.jobs:
                 await self._learn_job(pod.metadata.namespace, owner)
-        elif owner is not None and owner.kind in _OWNER_PATHS and owner.uid not in self._around.owners.of:
-            root, plural = _OWNER_PATHS[owner.kind]
+        elif owner is not None and owner.kind in OWNER_PATHS and owner.uid not in self._around.owners.of:
+            root, plural = OWNER_PATHS[owner.kind]
             found = await self._found(path_of(root, "namespaces", pod.metadata.namespace, plural, owner.name))
             meta = msgspec.json.decode(found, type=wire.PartialObject).metadata if found else None
             self._around.owners.of[owner.uid] = meta.controller() if meta is not None else None

@@ -9,6 +9,7 @@ from inventory.drivers.clusters.kubernetes.owners import Owners, Step, address_o
 from inventory.drivers.clusters.readings import JobReading, JobState
 
 _ENDED = frozenset({"Complete", "Failed"})
+_ENDING = frozenset({"SuccessCriteriaMet", "FailureTarget"})
 _MISSED = "DeadlineExceeded"
 
 
@@ -45,8 +46,14 @@ def queue_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
 
 
 def waits(job: wire.Job) -> bool:
-    """Whether the Job is to run and has no pod."""
-    return not is_over(job) and job.metadata.deletion_timestamp is None and not job.status.active
+    """Whether the Job is to run and has no pod. One that is about to be over doesn't."""
+    if is_over(job) or job.status.active or job.metadata.deletion_timestamp is not None:
+        return False
+    if any(one.type in _ENDING and one.status == "True" for one in job.status.conditions):
+        return False
+    uncounted = job.status.uncounted_terminated_pods
+    succeeded = job.status.succeeded + len((uncounted.succeeded if uncounted else None) or ())
+    return job.spec.completions is None or succeeded < job.spec.completions
 
 
 def reading_of_waiting(job: wire.Job, owners: Owners, cluster: str) -> JobReading:

@@ -38,6 +38,7 @@ _NEEDED: Mapping[Capability, tuple[Right, ...]] = {
         ("patch", "", "resourcequotas"),
         ("create", "", "limitranges"),
         ("create", "networking.k8s.io", "networkpolicies"),
+        ("list", "scheduling.k8s.io", "priorityclasses"),
     ),
 }
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -1,7 +1,7 @@
 """All pods and Jobs with what their readings need, read in an order that leaves nothing without its owner."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -15,11 +15,11 @@ from inventory.drivers.clusters.kubernetes.claims import (
     bindings_of_claims,
     devices_of,
 )
-from inventory.drivers.clusters.kubernetes.connection import PARTIAL, Connection, Listing
+from inventory.drivers.clusters.kubernetes.connection import PARTIAL, Connection, Listing, path_of
 from inventory.drivers.clusters.kubernetes.errors import KubernetesError
 from inventory.drivers.clusters.kubernetes.jobs import reading_of_waiting, waits
 from inventory.drivers.clusters.kubernetes.names import MIRROR
-from inventory.drivers.clusters.kubernetes.owners import belongs_to_node
+from inventory.drivers.clusters.kubernetes.owners import Owners, belongs_to_node
 from inventory.drivers.clusters.kubernetes.pods import Surroundings, reading_of_pod
 from inventory.drivers.clusters.readings import ENDED, CardBinding, JobReading
 from inventory.observations import FailureKind, ReadFailure
@@ -27,6 +27,12 @@ from inventory.observations import FailureKind, ReadFailure
 PODS = "/api/v1/pods"
 JOBS = "/apis/batch/v1/jobs"
 _METADATA = ("/apis/apps/v1/replicasets", "/apis/apps/v1/statefulsets")
+OWNER_PATHS = {
+    "Job": ("apis/batch/v1", "jobs"),
+    "ReplicaSet": ("apis/apps/v1", "replicasets"),
+    "StatefulSet": ("apis/apps/v1", "statefulsets"),
+}
+_AT_ONCE = 8
 _NODES = "/api/v1/nodes"
 _CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 _SLICES = "/apis/resource.k8s.io/v1/resourceslices"
@@ -119,6 +125,31 @@ async def node_labels(connection: Connection, until: float) -> dict[str, Mapping
         return (meta.name, kept) if kept else None
 
     return dict((await connection.listed(_NODES, convert, until=until, accept=PARTIAL)).items)
+
+
+async def learn_owners(connection: Connection, pods: Iterable[wire.Pod], *, until: float) -> Owners:
+    """Who owns these pods, one question for each owner; for few pods, where lists of all owners are too much."""
+    asked = {
+        (owner.kind, pod.metadata.namespace, owner.name)
+        for pod in pods
+        if (owner := pod.metadata.controller()) is not None and owner.kind in OWNER_PATHS
+    }
+    owners = Owners()
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(kind: str, namespace: str, name: str) -> None:
+        root, plural = OWNER_PATHS[kind]
+        async with slots:
+            try:
+                data = await connection.get(path_of(root, "namespaces", namespace, plural, name), until=until)
+            except KubernetesError as error:
+                if error.note != "missing":
+                    raise
+            else:
+                owners.learn(_PARTIAL.decode(data).metadata)
+
+    await asyncio.gather(*(ask(*one) for one in sorted(asked)))
+    return owners
 
 
 async def read_slices(connection: Connection, until: float) -> list[ResourceSlice]:

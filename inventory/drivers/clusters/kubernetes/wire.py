@@ -295,6 +295,12 @@ class JobSpecOnWire(_Wire):
     active_deadline_seconds: int | None = None
 
 
+class Uncounted(Struct):
+    """UIDs of pods that ended and are not in the numbers yet."""
+
+    succeeded: list[str] | None = None
+
+
 class JobStatus(_Wire):
     """What is of a job."""
 
@@ -302,7 +308,9 @@ class JobStatus(_Wire):
     start_time: datetime | None = None
     completion_time: datetime | None = None
     active: int = 0
-    terminating: int = 0
+    succeeded: int = 0
+    terminating: int | None = None
+    uncounted_terminated_pods: Uncounted | None = None
 
 
 class Job(Struct):

@@ -71,6 +71,7 @@ class Api:
     accounts: dict[str, Account]  # by token
     groups: set[str] = field(default_factory=set)  # of the optional ones, those that are installed
     before: Callable[[Request], None] | None = None
+    used: set[tuple[str, str, str]] = field(default_factory=set)  # rights: verb, group, resource
 
     def answer(self, request: Request) -> tuple[int, bytes] | Watch:
         """Status and body, or the watch to serve; Refused for a no."""
@@ -92,6 +93,8 @@ class Api:
         verb = verb_of(request.method, target.kind, target.name, watch=watch)
         if not account.may(verb, target.kind.group, target.kind.plural, target.part, target.name):
             raise answers.forbidden(account.name, verb, target.kind, target.part, target.namespace)
+        resource = f"{target.kind.plural}/{target.part}" if target.part else target.kind.plural
+        self.used.add((verb, target.kind.group, resource))
         if watch:
             return self._watch(target, request)
         return getattr(self, f"_{request.method.lower()}")(target, request)  # type: ignore[no-any-return]

@@ -113,6 +113,10 @@ class KubernetesServer:
         self._cut()
         assert self._runner is not None
         await self._runner.cleanup()
+        rest = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
 
     @property
     def url(self) -> str:

@@ -40,7 +40,8 @@ class Course:
         self.jobs: dict[int, Job] = {}
         self.runs: list[Job] = []
         self.next_job = first_job
-        self.acts = 0  # requests that changed something, for who keeps the state
+        self.acts = 0  # changes from outside
+        self.moves = 0  # starts and ends of runs
         self.started_at = now
         self._kept_seconds, self._kept_runs = kept_seconds, kept_runs
         self._stale = True
@@ -134,6 +135,7 @@ class Course:
         job.state, job.reason, job.started, job.expected = "RUNNING", "None", self.now, 0
         job.shares = list(shares)
         job.ending = self.work(job)
+        self.moves += 1
 
     def end(self, job: Job, state: str, *, code: int = 0, signal: int = 0, by: str = "") -> None:
         """A job is over: its run goes to the accounting."""
@@ -143,6 +145,7 @@ class Course:
         reasons = {"FAILED": "NonZeroExitCode", "TIMEOUT": "TimeLimit", "OUT_OF_MEMORY": "OutOfMemory"}
         job.reason, job.held, job.expected = reasons.get(state, "None"), False, 0
         self.runs.append(job.record())
+        self.moves += 1
         self._stale = True
 
     def refresh(self) -> None:
@@ -171,6 +174,7 @@ class Course:
         job.eligible = self.now + REQUEUE_WAIT
         job.started = job.suspended = 0
         job.ending, job.restarts, job.failed_node = None, job.restarts + 1, failed_node
+        self.moves += 1
         self._stale = True
 
     def unpause(self, job: Job) -> None:

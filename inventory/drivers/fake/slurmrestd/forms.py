@@ -6,6 +6,8 @@ from typing import Any
 
 from inventory.drivers.fake.slurmrestd.jobs import Wish
 
+_SIGNALS = {one.value: one.name.removeprefix("SIG") for one in signal.Signals}  # 125, out of memory, is Slurm's own
+
 
 def number(value: int | None) -> dict[str, Any]:
     """A number that may be unset."""
@@ -20,7 +22,7 @@ def limit(value: int | None) -> dict[str, Any]:
 def exit_code(code: int, number_of_signal: int) -> dict[str, Any]:
     """How something ended."""
     status = "SIGNALED" if number_of_signal else "ERROR" if code else "SUCCESS"
-    name = signal.Signals(number_of_signal).name.removeprefix("SIG") if number_of_signal else ""
+    name = _SIGNALS.get(number_of_signal, str(number_of_signal or ""))
     told = {"id": number(number_of_signal or None), "name": name}
     return {"status": [status], "return_code": number(code), "signal": told}
 

@@ -54,6 +54,7 @@ class SlurmRest:
     ) -> None:
         self.controller, self.key, self.versions = controller, key, tuple(versions)
         self.away = False
+        self.acts = 0  # requests that changed something, for who keeps the controller's state
         self.clock, self._checked_by = clock, checked_by
         self._reads: dict[tuple[str, str], Callable[[str, Request], Body]] = {
             ("slurm", "ping"): self._ping,
@@ -122,7 +123,9 @@ class SlurmRest:
         act = acts.get((part, name, request.method))
         if act is None or not rest:
             return Response(405, b"Method not allowed", {"Content-Type": "text/plain"})
-        return self._said(200, part, act())
+        told = act()
+        self.acts += 1
+        return self._said(200, part, told)
 
     def _said(self, status: int, part: str, body: Body) -> Response:
         layout = self.controller.layout
