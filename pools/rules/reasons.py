@@ -184,6 +184,12 @@ def _no_free(a: _Args) -> Sentence:
 
 
 def _fragmented(a: _Args) -> Sentence:
+    if a["cause"] == "host":
+        return (
+            f"the free {a['what']} would do for {counted(a['units'], 'unit')}, but their nodes have cores and memory "
+            f"free for {a.amount('fit')} only{_release(a)}",
+            f"{_wait(a)}, or ask for a spec with fewer cores or less memory.",
+        )
     return (
         f"needs {a.amount('each')} {a['what']} on one {a['place']}; {a.amount('free')} free, but spread over "
         f"{counted(a['places'], a['place'])}, largest block {a.amount('largest')}{_release(a)}",

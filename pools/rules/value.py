@@ -26,6 +26,9 @@ CORE_PRICES: Floats = np.concatenate(([0.0], 0.003 * 1.27 ** np.arange(23)))
 """The prices of a core that are tried, in cards."""
 
 STEPS = CARD // SHARE_STEP
+ROUNDING = 1e-6
+"""Cores by which sums of fractions may be off."""
+
 UNLIMITED_CPU = 1e6
 """Cores of a node whose cores are not counted."""
 
@@ -201,7 +204,7 @@ class States:
             for number in new:
                 known.worked_out[number] = 1
             cost[missing] = np.inf
-            fits = missing[self.cpu[missing] >= shape.cpu]
+            fits = missing[self.cpu[missing] >= shape.cpu - ROUNDING]
             if shape.cards == 1 and shape.share < CARD:
                 self._cost_share(shape, fits, cost, card)
             else:

@@ -41,12 +41,12 @@ def request(name: str, spec: str = "one", **changes: Any) -> Request:
     )  # fmt: skip
 
 
-def holding(name: str, cards: Iterable[str], **changes: Any) -> Running:
+def holding(key: str, cards: Iterable[str], **changes: Any) -> Running:
     """A running allocation of whole cards."""
     return Running(
         **{
-            "id": name, "tenant": "t1", "project": "p1", "units": tuple(Unit(card, 0, CARD) for card in cards),
-            "started_at": NOW - HOUR, "ends_at": NOW + HOUR, "priority": "normal", "name": name, **changes,
+            "id": key, "tenant": "t1", "project": "p1", "units": tuple(Unit(card, 0, CARD) for card in cards),
+            "started_at": NOW - HOUR, "ends_at": NOW + HOUR, "priority": "normal", "name": key, **changes,
         }
     )  # fmt: skip
 
