@@ -3,6 +3,7 @@
 python -m sensaka.fleet --server URL --operator-token-file FILE --state DIR [--nodes 64] [--seed 1]
 python -m sensaka.fleet act --state DIR swap_cards --a NODE:SLOT --b NODE:SLOT
 python -m sensaka.fleet state --state DIR [--node NODE]
+python -m sensaka.fleet jobs --state DIR [--cluster NAME]
 """
 
 import argparse
@@ -64,6 +65,19 @@ def act_parser() -> argparse.ArgumentParser:
     parser.add_argument("--serial", help="return_card: which one")
     parser.add_argument("--profiles", help="reconfigure_mig: such as 3g.40gb,4g.40gb, or off")
     parser.add_argument("--on", choices=["true", "false"], help="grow_ecc: begin or end")
+    parser.add_argument("--cluster", help="acts on jobs and schedulers: which Slurm cluster")
+    parser.add_argument("--job", help="cancel_job, fail_job: its number")
+    parser.add_argument("--code", help="fail_job: exit code")
+    parser.add_argument("--reason", help="drain_node: why")
+    for name, text in (
+        ("user", "who"),
+        ("name", "of the job"),
+        ("partition", "the first one without it"),
+        ("cards", "on each node"),
+        ("nodes", "how many"),
+        ("minutes", "time limit"),
+    ):
+        parser.add_argument(f"--{name}", help=f"submit_job: {text}")
     return parser
 
 
@@ -87,6 +101,16 @@ def _state(arguments: list[str]) -> int:
     return OK
 
 
+def _jobs(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m sensaka.fleet jobs")
+    parser.add_argument("--state", required=True, type=Path)
+    parser.add_argument("--cluster")
+    options = parser.parse_args(arguments)
+    path = f"/jobs?cluster={options.cluster}" if options.cluster else "/jobs"
+    _say(json.dumps(ask(options.state, "GET", path), indent=1))
+    return OK
+
+
 def _run(arguments: list[str]) -> int:
     options = run_parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
@@ -101,7 +125,7 @@ def _run(arguments: list[str]) -> int:
 
 def main(arguments: list[str]) -> int:
     """0 when all is well, 1 with one line on standard error when not."""
-    commands = {"act": _act, "state": _state}
+    commands = {"act": _act, "state": _state, "jobs": _jobs}
     try:
         if arguments and arguments[0] in commands:
             return commands[arguments[0]](arguments[1:])

@@ -4,49 +4,15 @@ An act changes the world; all doors of a node show it at their next answer. An a
 sense (an empty slot, an unknown node) is refused with an ActError that says what would.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
+from sensaka.fleet.arguments import ActError, Arguments, find_node, own_place, place
 from sensaka.fleet.hardware import MIG_LAYOUTS, MIG_PROFILES
+from sensaka.fleet.job_acts import JOB_ACTS
 from sensaka.fleet.layout import Door
 from sensaka.fleet.physics import reset_counters
-from sensaka.fleet.plan import SLOTS, CardPlan, NodePlan
+from sensaka.fleet.plan import CardPlan, NodePlan
 from sensaka.fleet.world import Partitioning, World
-
-Arguments = Mapping[str, Any]
-
-
-class ActError(ValueError):
-    """The act can't be done; the message is for the person who asked."""
-
-
-def find_node(world: World, arguments: Arguments, key: str = "node") -> NodePlan:
-    """The node that an argument names. Raises ActError."""
-    name = str(arguments.get(key, ""))
-    node = world.plan.by_name.get(name)
-    if node is None:
-        raise ActError(f"there is no node {name!r}" if name else f"the argument {key!r} is missing: name a node")
-    return node
-
-
-def _slot_number(value: object) -> int:
-    if not isinstance(value, str | int) or not str(value).isdecimal() or not 0 <= int(value) < SLOTS:
-        raise ActError(f"{value!r} is no slot: use 0 to {SLOTS - 1}")
-    return int(value)
-
-
-def _place(world: World, arguments: Arguments, key: str) -> tuple[NodePlan, int]:
-    """A place written `node:slot`."""
-    name, colon, slot = str(arguments.get(key, "")).rpartition(":")
-    if not colon:
-        raise ActError(f"the argument {key!r} is a place: NODE:SLOT, such as {world.plan.nodes[0].name}:0")
-    return find_node(world, {"node": name}), _slot_number(slot)
-
-
-def _own_place(world: World, arguments: Arguments) -> tuple[NodePlan, int]:
-    if "slot" not in arguments:
-        raise ActError(f"the argument 'slot' is missing: 0 to {SLOTS - 1}")
-    return find_node(world, arguments), _slot_number(arguments["slot"])
 
 
 def _card(world: World, node: NodePlan, slot: int) -> CardPlan:
@@ -70,7 +36,7 @@ def _fits(node: NodePlan, card: CardPlan) -> None:
 
 def pull_card(world: World, arguments: Arguments) -> str:
     """Take a card out and lay it on the shelf."""
-    node, slot = _own_place(world, arguments)
+    node, slot = own_place(world, arguments)
     card = _card(world, node, slot)
     world.places[node.number][slot] = None
     world.shelf.append(card.number)
@@ -79,7 +45,7 @@ def pull_card(world: World, arguments: Arguments) -> str:
 
 def return_card(world: World, arguments: Arguments) -> str:
     """Put a card from the shelf (the given serial, or the one pulled last) into an empty slot."""
-    node, slot = _own_place(world, arguments)
+    node, slot = own_place(world, arguments)
     if not world.shelf:
         raise ActError("no card lies on the shelf")
     if world.places[node.number][slot] is not None:
@@ -97,7 +63,7 @@ def return_card(world: World, arguments: Arguments) -> str:
 
 def swap_cards(world: World, arguments: Arguments) -> str:
     """Exchange the cards of two places."""
-    (first, a), (second, b) = _place(world, arguments, "a"), _place(world, arguments, "b")
+    (first, a), (second, b) = place(world, arguments, "a"), place(world, arguments, "b")
     if (first.name, a) == (second.name, b):
         raise ActError("these are the same place")
     one, other = _card(world, first, a), _card(world, second, b)
@@ -110,7 +76,7 @@ def swap_cards(world: World, arguments: Arguments) -> str:
 
 def move_card(world: World, arguments: Arguments) -> str:
     """Move a card to an empty place."""
-    (source, a), (target, b) = _place(world, arguments, "a"), _place(world, arguments, "b")
+    (source, a), (target, b) = place(world, arguments, "a"), place(world, arguments, "b")
     card = _card(world, source, a)
     if world.places[target.number][b] is not None:
         raise ActError(f"slot {b} of {target.name} is not empty: pull its card first, or use swap_cards")
@@ -122,7 +88,7 @@ def move_card(world: World, arguments: Arguments) -> str:
 
 def lose_card(world: World, arguments: Arguments) -> str:
     """A card falls off the bus: the driver can't reach it, it still sits in its slot."""
-    node, slot = _own_place(world, arguments)
+    node, slot = own_place(world, arguments)
     card = _card(world, node, slot)
     world.lost.add(card.number)
     return f"{card.serial} in slot {slot} of {node.name} has fallen off the bus"
@@ -130,7 +96,7 @@ def lose_card(world: World, arguments: Arguments) -> str:
 
 def grow_ecc(world: World, arguments: Arguments) -> str:
     """A card begins to collect corrected memory errors; `on` false ends it."""
-    node, slot = _own_place(world, arguments)
+    node, slot = own_place(world, arguments)
     card = _card(world, node, slot)
     if arguments.get("on", True) in (False, "false", "0", "no"):
         world.growing_ecc.discard(card.number)
@@ -141,7 +107,7 @@ def grow_ecc(world: World, arguments: Arguments) -> str:
 
 def reconfigure_mig(world: World, arguments: Arguments) -> str:
     """Make the MIG instances of a card anew: the given profiles, `off`, or the next layout."""
-    node, slot = _own_place(world, arguments)
+    node, slot = own_place(world, arguments)
     card = _card(world, node, slot)
     if not world.mig_possible(card):
         raise ActError(f"{card.kind.name} can't be cut into MIG instances here")
@@ -270,6 +236,7 @@ ACTS: dict[str, Callable[[World, Arguments], str]] = {
     "power_off": power_off,
     "power_on": os_up,
     "restore": restore,
+    **JOB_ACTS,
 }
 
 
@@ -283,8 +250,14 @@ def perform(world: World, arguments: Arguments) -> str:
     if act is None:
         raise ActError(f"there is no act {name!r}; there are: {', '.join(sorted(ACTS))}")
     told = act(world, arguments)
+    if name in JOB_ACTS:  # nothing that a BMC would know
+        world.changed()
+        return told
     names = {str(arguments.get("node", "")), *(str(arguments.get(key, "")).rpartition(":")[0] for key in ("a", "b"))}
     for node in (world.plan.by_name[name] for name in sorted(names) if name in world.plan.by_name):
         world.note(node, told, "Critical" if name in _GRAVE else "OK")
     world.changed()
     return told
+
+
+__all__ = ["ACTS", "ActError", "perform"]

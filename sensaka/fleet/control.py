@@ -18,9 +18,11 @@ from typing import Any
 
 import msgspec
 
+from inventory.drivers.fake.slurmrestd import Job
 from sensaka.fleet.acts import ACTS, ActError, perform
 from sensaka.fleet.plan import SLOTS, NodePlan
 from sensaka.fleet.readings import node_reading
+from sensaka.fleet.slurm.cluster import SlurmCluster
 from sensaka.fleet.web import Reply, Request, WebServer
 from sensaka.fleet.world import World
 
@@ -75,6 +77,23 @@ def node_state(world: World, node: NodePlan) -> dict[str, Any]:
     }
 
 
+def job_state(cluster: SlurmCluster, job: Job) -> dict[str, Any]:
+    """One job as GET /jobs shows it."""
+    return {
+        "job": job.id,
+        "name": job.wish.name,
+        "user": job.wish.user,
+        "account": job.wish.account,
+        "partition": job.wish.partition,
+        "state": job.state,
+        "reason": job.reason,
+        "cards": {share.node: cluster.slots(share) for share in job.shares},
+        "submitted": job.submitted,
+        "started": job.started or None,
+        "ended": job.ended or None,
+    }
+
+
 class Control:
     """Serves the world. `applied` is awaited after an act, so that the answer means that every door shows it."""
 
@@ -122,9 +141,11 @@ class Control:
             return Reply.of(401, {"error": f"the token in {FILE} is needed"})
         if request.path == "/state" and request.method == "GET":
             return Reply.of(200, self._state(request.query.get("node")))
+        if request.path == "/jobs" and request.method == "GET":
+            return Reply.of(200, self._jobs(request.query.get("cluster")))
         if request.path == "/act" and request.method == "POST":
             return await self._act(request)
-        return Reply.of(404, {"error": "there are GET /state and POST /act"})
+        return Reply.of(404, {"error": "there are GET /state, GET /jobs and POST /act"})
 
     def _state(self, name: str | None) -> dict[str, Any]:
         world = self._world
@@ -136,7 +157,23 @@ class Control:
             "cards": len(world.plan.cards),
             "shelf": [world.plan.cards[number].serial for number in world.shelf],
             "events": sorted(world.events),
+            "clusters": {name: self._cluster(cluster) for name, cluster in world.slurm.items()},
             "nodes": {node.name: node_state(world, node) for node in nodes},
+        }
+
+    def _cluster(self, cluster: SlurmCluster) -> dict[str, Any]:
+        controller = cluster.controller
+        return {
+            "scheduler_up": cluster.name not in self._world.schedulers_down,
+            "running": len(controller.running()),
+            "waiting": len(controller.waiting()),
+            "runs": len(controller.runs),
+        }
+
+    def _jobs(self, name: str | None) -> dict[str, Any]:
+        clusters = [cluster for cluster in self._world.slurm.values() if name in (None, cluster.name)]
+        return {
+            cluster.name: [job_state(cluster, job) for job in cluster.controller.jobs.values()] for cluster in clusters
         }
 
     async def _act(self, request: Request) -> Reply:

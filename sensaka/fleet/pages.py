@@ -7,7 +7,7 @@ from sensaka.fleet.hardware import MEBIBYTE
 from sensaka.fleet.physics import XID_FALLEN_OFF_THE_BUS
 from sensaka.fleet.plan import SLOTS, CardPlan, NodePlan
 from sensaka.fleet.readings import DRIVER, card_values
-from sensaka.fleet.workload import Job
+from sensaka.fleet.workload import Holder
 from sensaka.fleet.world import SliceState, World
 
 # name, type, field of the sample, what the sample is multiplied with, whether the number is a double
@@ -81,7 +81,7 @@ def _family(name: str, kind: str, lines: Iterable[str]) -> str:
     return f"# TYPE {name} {kind}\n" + "".join(lines)
 
 
-def _workload(job: Job | None) -> str:
+def _workload(job: Holder | None) -> str:
     if job is None:
         return ""
     if job.slurm_job_id:

@@ -22,6 +22,7 @@ from sensaka.fleet.layout import (
 from sensaka.fleet.seeds import hexadecimal, identifier
 
 SLOTS = 8
+SCHEDULER_NETWORK = "127.76"
 REDFISH_NETWORK = "127.77"
 IPMI_NETWORK = "127.78"
 EXPORTER_NETWORK = "127.79"
@@ -95,6 +96,11 @@ class Plan:
         """Name, site and scheduler of each cluster that has nodes."""
         used = {node.cluster: node.site for node in self.nodes}
         return tuple((name, site, SCHEDULERS[name]) for name, site in used.items())
+
+    @property
+    def slurm_clusters(self) -> tuple[str, ...]:
+        """Names of the clusters that Slurm runs."""
+        return tuple(name for name, _, scheduler in self.clusters if scheduler == "slurm")
 
     @property
     def racks(self) -> tuple[RackPlan, ...]:

@@ -15,7 +15,7 @@ from inventory.observations import (
 from sensaka.fleet.hardware import MEBIBYTE, MINORS
 from sensaka.fleet.physics import XID_FALLEN_OFF_THE_BUS
 from sensaka.fleet.plan import SLOTS, CardPlan, NodePlan
-from sensaka.fleet.workload import Demand, Job
+from sensaka.fleet.workload import Demand, Holder
 from sensaka.fleet.world import SliceState, World
 
 DRIVER = {"nvidia": "570.133.20", "amd": "6.12.12"}
@@ -106,7 +106,7 @@ def card_reading(world: World, node: NodePlan, slot: int, card: CardPlan) -> Car
     )
 
 
-def _process(job: Job, card: CardPlan, slot: int, memory: int, slice_uuid: str = "") -> ProcessReading:
+def _process(job: Holder, card: CardPlan, slot: int, memory: int, slice_uuid: str = "") -> ProcessReading:
     """The process of a job on one card; the same job on the same slot keeps its number."""
     pid = 4000 + zlib.crc32(f"{job.name} {job.started_at:.0f} {slot} {slice_uuid}".encode()) % 4_000_000
     return ProcessReading(

@@ -7,8 +7,8 @@ the product finds out by itself (nodes, cards) is only placed: rack, position, l
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -53,6 +53,16 @@ class BmcLogin:
         return self.ipmi_port if node.protocol == "ipmi" else self.redfish_port
 
 
+@dataclass(frozen=True, slots=True)
+class SchedulerLogin:
+    """Where a cluster's scheduler answers, and by what it knows us: a Slurm by its key (base64)."""
+
+    scheduler: str
+    address: str
+    username: str
+    jwt_key: str
+
+
 @dataclass
 class Places:
     """Ids that the product gave."""
@@ -86,16 +96,17 @@ class Registration:
         agents: Sequence[Enrolling],
         exporter_url: Callable[[NodePlan], str],
         login: BmcLogin,
+        schedulers: Mapping[str, SchedulerLogin],
     ) -> None:
         self._product, self._plan, self._agents = product, plan, agents
-        self._exporter_url, self._login = exporter_url, login
+        self._exporter_url, self._login, self._schedulers = exporter_url, login, schedulers
         self._places = Places()
 
     async def run(self) -> None:
-        """Everything, the three kinds of sources side by side. Raises Refused when the product says no."""
+        """Everything, the four kinds of sources side by side. Raises Refused when the product says no."""
         await self._make_places()
         results = await asyncio.gather(
-            self._enrol_agents(), self._add_exporters(), self._discover(), return_exceptions=True
+            self._enrol_agents(), self._add_exporters(), self._discover(), self._connect(), return_exceptions=True
         )
         problems = [result for result in results if isinstance(result, BaseException)]
         for problem in problems:
@@ -241,6 +252,22 @@ class Registration:
             await asyncio.sleep(_LOOK_EVERY)
             row = await self._product.request("GET", f"discoveries/{started['id']}/")
         log.info("%s of %s BMCs found at %s (%s)", row["found"], len(nodes), row["addresses"], first.protocol)
+
+    # schedulers
+
+    async def _connect(self) -> None:
+        """Say to the product how each cluster's scheduler is reached; again at every start."""
+        for name, login in self._schedulers.items():
+            path = f"clusters/{self._places.clusters[name]}/connection/"
+            body = {**asdict(login), "interval": INTERVAL}
+            try:
+                await self._product.request("PUT", path, body=body)
+            except Refused as refusal:
+                if refusal.status not in (404, 405):
+                    raise
+                log.warning("this server connects no clusters to their schedulers")
+                return
+        log.info("%d clusters are connected to their schedulers", len(self._schedulers))
 
     # nodes
 

@@ -3,12 +3,9 @@
 import asyncio
 import contextlib
 import fcntl
-import json
 import logging
 import os
-import secrets
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -21,21 +18,21 @@ from typing import Any
 from sensaka.fleet import ipmi
 from sensaka.fleet.control import Control
 from sensaka.fleet.doors.agents import DELIVERING_THREADS, INTERVAL, SimulatedAgent
-from sensaka.fleet.doors.bmcs import IpmiBmcs, RedfishBmcs, free_port
+from sensaka.fleet.doors.bmcs import IpmiBmcs, RedfishBmcs
 from sensaka.fleet.doors.exporters import Exporters
 from sensaka.fleet.doors.real_agent import RealAgent, Relay
 from sensaka.fleet.events import due_events, note_enrolled
 from sensaka.fleet.layout import Door
-from sensaka.fleet.plan import Plan, make_plan
+from sensaka.fleet.logins import USERNAME, bmc_login, exporter_port, schedulers_of
+from sensaka.fleet.plan import make_plan
 from sensaka.fleet.product import Product, Refused
-from sensaka.fleet.registration import BmcLogin, Enrolling, Registration
+from sensaka.fleet.registration import Enrolling, Registration
+from sensaka.fleet.storage import WorldFiles
 from sensaka.fleet.wheel import Wheel
-from sensaka.fleet.world import StateError, World, load_world
+from sensaka.fleet.world import StateError
 
 log = logging.getLogger("sensaka.fleet")
 
-USERNAME = "operator"
-REDFISH_PORT, IPMI_PORT, EXPORTER_PORT = 8443, 6230, 9400
 SAVE_EVERY = 30.0  # s
 TIDY_EVERY = 600.0  # s
 SHOW_EVERY = 10.0  # s between two settings of the IPMI sensors
@@ -73,36 +70,6 @@ def held(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def keep(path: Path, made: dict[str, Any]) -> dict[str, Any]:
-    """What was kept in a small private file, or `made`, which is kept from now on."""
-    with contextlib.suppress(OSError, ValueError):
-        kept: dict[str, Any] = json.loads(path.read_text())
-        return kept
-    partial = path.with_suffix(".partial")
-    partial.unlink(missing_ok=True)
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(made, file)
-    partial.replace(path)
-    return made
-
-
-def bmc_login(folder: Path, plan: Plan) -> BmcLogin:
-    """The log-in and ports of the simulated BMCs: generated and chosen once, then kept. Raises PortError."""
-    path = folder / "bmc.json"
-    by_protocol = {
-        protocol: [node.address for node in plan.nodes if node.protocol == protocol] for protocol in ("redfish", "ipmi")
-    }
-    kept = keep(
-        path,
-        {
-            "password": secrets.token_hex(8),  # IPMI 1.5 takes 16 characters
-            "redfish_port": free_port(by_protocol["redfish"], REDFISH_PORT) if not path.exists() else 0,
-            "ipmi_port": free_port(by_protocol["ipmi"], IPMI_PORT, socket.SOCK_DGRAM) if not path.exists() else 0,
-        },
-    )
-    return BmcLogin(USERNAME, kept["password"], kept["redfish_port"], kept["ipmi_port"])
-
-
 class Fleet:
     """Everything that runs, put together. Raises StateError, PortError or SimulatorError when a part can't be had."""
 
@@ -113,8 +80,8 @@ class Fleet:
         if missing is not None:
             log.warning("%s; until then the IPMI nodes speak Redfish, and their label says so", missing)
         plan = make_plan(seed=options.seed, nodes=options.nodes, ipmi=missing is None)
-        self._world_file = folder / "world.json"
-        self.world: World = load_world(plan, self._world_file, time.time())
+        self._files = WorldFiles(folder)
+        self.world = self._files.load(plan, time.time())
         self.login = bmc_login(folder, plan)
         redfish = [node for node in plan.nodes if node.protocol == "redfish"]
         over_ipmi = [node for node in plan.nodes if node.protocol == "ipmi"]
@@ -127,7 +94,8 @@ class Fleet:
             password=self.login.password,
         )  # fmt: skip
         paged = [node for node in plan.nodes if node.door is Door.EXPORTER]
-        self.exporters = Exporters(self.world, paged, self._exporter_port(plan))
+        self.exporters = Exporters(self.world, paged, exporter_port(folder, plan))
+        self.schedulers = schedulers_of(folder, self.world)
         self.agents = [
             SimulatedAgent(self.world, node, folder / "agents" / node.name, options.server)
             for node in plan.nodes
@@ -144,14 +112,9 @@ class Fleet:
         self._ending = threading.Event()
         self._pool = ThreadPoolExecutor(DELIVERING_THREADS, thread_name_prefix="deliver")
         self._applied = -1
+        self._acts = 0
         self._applying = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
-
-    def _exporter_port(self, plan: Plan) -> int:
-        addresses = [node.exporter_address for node in plan.nodes if node.door is Door.EXPORTER]
-        path = self.options.state / "exporters.json"
-        port = {} if path.exists() else {"port": free_port(addresses, EXPORTER_PORT)}
-        return int(keep(path, port)["port"])
 
     def summary(self) -> dict[str, Any]:
         """Numbers for GET /state."""
@@ -162,6 +125,7 @@ class Fleet:
             "acknowledged_samples": sum(agent.acknowledged.samples for agent in self.agents),
             "waiting_records": sum(agent.spool.pending for agent in self.agents),
             "redfish_requests": self.redfish.requests,
+            "scheduler_requests": self.schedulers.requests,
             "cpu_seconds": round(time.process_time(), 2),
         }
 
@@ -174,6 +138,7 @@ class Fleet:
             self._applied = self.world.changes
             await self.redfish.apply()
             await self.exporters.apply()
+            await self.schedulers.apply()
             self.ipmi.apply()
             for agent in self.real:
                 agent.apply(time.monotonic())
@@ -208,6 +173,7 @@ class Fleet:
     def _second(self) -> None:
         self.world.advance(time.time())
         due_events(self.world)
+        self._keep_acts()
         if self.world.changes != self._applied:
             self._spawn(self.apply())
         for agent in self.real:
@@ -221,11 +187,19 @@ class Fleet:
     def save(self) -> None:
         """Keep the world and the agents' totals; a full disk is said and tried again."""
         try:
-            self.world.save(self._world_file)
+            self._files.save(self.world)
             for agent in self.agents:
                 agent.acknowledged.save()
         except OSError as error:
             log.error("the state can't be kept: %s", error)
+
+    def _keep_acts(self) -> None:
+        try:
+            if self.schedulers.acts != self._acts:
+                self._files.save_schedulers(self.world)
+                self._acts = self.schedulers.acts
+        except OSError as error:
+            log.error("the state of the schedulers can't be kept: %s", error)
 
     async def register(self) -> None:
         """Make the fleet known to the product, again after a refusal, until it is done."""
@@ -235,7 +209,7 @@ class Fleet:
             while True:
                 registration = Registration(
                     product=product, plan=self.world.plan, agents=self._enrolling(), exporter_url=self.exporters.url_of,
-                    login=self.login,
+                    login=self.login, schedulers=self.schedulers.logins(),
                 )  # fmt: skip
                 try:
                     await registration.run()
@@ -294,6 +268,7 @@ class Fleet:
                     await agent.relay.stop()
                 await self.control.stop()
                 await self.exporters.close()
+                await self.schedulers.close()
                 await self.redfish.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self.ipmi.close()

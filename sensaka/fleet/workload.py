@@ -1,12 +1,11 @@
-"""What runs where at a moment: a pure function of the seed, the plan and the wall clock.
+"""What the pods of the Kubernetes clusters do at a moment: a pure function of the seed, the plan and the wall clock.
 
-Training jobs span several nodes and pause to write checkpoints; serving follows the day of its
-site; on interactive nodes some people hold memory and compute nothing. Asking for the same moment
-twice gives the same answer, so a restarted fleet goes on where it was.
+Serving follows the day of its site; on interactive nodes some people hold memory and compute nothing. Asking for the
+same moment twice gives the same answer, so a restarted fleet goes on where it was. What Slurm runs is in
+sensaka.fleet.slurm.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -15,23 +14,19 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import numpy.typing as npt
 
-from sensaka.fleet.layout import Work
+from sensaka.fleet.layout import SCHEDULERS, Work
 from sensaka.fleet.plan import SLOTS, NodePlan, Plan
 from sensaka.fleet.seeds import between, fraction, hexadecimal, identifier, pick
 
 HOUR = 3600.0
-CHECKPOINT_EVERY = 1200.0  # s
-CHECKPOINT_TAKES = 50.0  # s
-_LANES = (8, 4, 4, 2, 2, 1)  # nodes that a training queue gives to one job, repeated
 _USERS = ("amara", "bjorn", "chen", "divya", "elif", "farid", "greta", "hiro")
-_MODELS = ("pretrain-13b", "finetune-70b", "vision-l", "diffusion-xl", "speech-large", "rerank-base")
 _SERVICES = ("chat-70b", "embed-large", "code-34b", "translate-8b", "vision-qa")
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Holder:
     """What holds a card: one process a card, with the job or pod that it belongs to."""
 
     kind: str  # training, serving, notebook
@@ -49,7 +44,7 @@ class Job:
 class Demand:
     """What one card is asked to do. `activity` and the others are 0-1."""
 
-    job: Job | None = None
+    job: Holder | None = None
     activity: float = 0.0
     memory: float = 0.0
     tensor: float = 0.0
@@ -80,56 +75,24 @@ def _window(at: float, length: float, seed: int, *keys: object) -> tuple[int, fl
 
 
 class Workload:
-    """The jobs of one fleet."""
+    """The pods of one fleet."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.seed = plan.seed
-        self._lanes = _make_lanes(plan.nodes)
 
     def demands(self, at: float) -> list[Demand]:
-        """What each place (node by node, slot by slot) is asked to do at `at` (epoch seconds)."""
+        """What each place (node by node, slot by slot) is asked to do at `at` (epoch seconds); Slurm's have nothing."""
         result: list[Demand] = [IDLE] * (len(self.plan.nodes) * SLOTS)
-        for lane in self._lanes:
-            for node in lane:
-                result[node.number * SLOTS : node.number * SLOTS + SLOTS] = self._training(at, lane, node)
         for node in self.plan.nodes:
+            if SCHEDULERS[node.cluster] == "slurm":
+                continue
             first = node.number * SLOTS
             if node.work is Work.SERVING:
                 result[first : first + SLOTS] = self._serving(at, node)
             elif node.work is Work.INTERACTIVE:
                 result[first : first + SLOTS] = [self._interactive(at, node, slot) for slot in range(SLOTS)]
         return result
-
-    def _training(self, at: float, lane: Sequence[NodePlan], node: NodePlan) -> list[Demand]:
-        head = lane[0].name
-        length = between(4, 9, self.seed, "window", head) * HOUR
-        number, start = _window(at, length, self.seed, head)
-        alone = len(lane) > 1 and fraction(self.seed, "split", head, number) < 0.3
-        owner = node.name if alone else head
-        chance = 0.66 + 0.28 * daylight(start + length / 2, node.site.time_zone)
-        if fraction(self.seed, "runs", owner, number) > chance:
-            return [IDLE] * SLOTS
-        begins = start + length * between(0.01, 0.12, self.seed, "begins", owner, number)
-        if not begins <= at < start + length * between(0.88, 0.99, self.seed, "ends", owner, number):
-            return [IDLE] * SLOTS
-        job = self._training_job(owner, number, begins)
-        since = at - begins
-        pause = since % CHECKPOINT_EVERY < CHECKPOINT_TAKES
-        level = 0.04 if pause or since < 40 else between(0.86, 0.985, self.seed, "level", owner, number)
-        memory = between(0.62, 0.94, self.seed, "memory", owner, number)
-        demand = Demand(job, level, memory, 0.62, 0.75 if len(lane) > 1 and not alone else 0.45)
-        cards = 4 if alone and fraction(self.seed, "half", owner, number) < 0.3 else SLOTS
-        return [demand] * cards + [IDLE] * (SLOTS - cards)
-
-    def _training_job(self, owner: str, number: int, begins: float) -> Job:
-        return Job(
-            kind="training",
-            name=pick(_MODELS, self.seed, "model", owner, number),
-            user=pick(_USERS, self.seed, "user", owner, number),
-            started_at=begins,
-            slurm_job_id=str(40_000 + int(hexadecimal(6, self.seed, "job", owner, number), 16) % 900_000),
-        )
 
     def _serving(self, at: float, node: NodePlan) -> list[Demand]:
         level = 0.03 + 0.8 * daylight(at, node.site.time_zone)
@@ -180,34 +143,15 @@ class Workload:
 
     def _pod(
         self, name: str, namespace: str, pod: str, node: NodePlan, slot: int, number: int, start: float, user: str = ""
-    ) -> Job:
+    ) -> Holder:
         key = (node.name, slot, number)
-        slurm = node.cluster.endswith("train")
-        return Job(
+        return Holder(
             kind="notebook" if namespace == "research" else "serving",
             name=name,
             user=user,
             started_at=start,
-            slurm_job_id=str(10_000 + int(hexadecimal(6, self.seed, "desk", *key), 16) % 30_000) if slurm else "",
-            namespace="" if slurm else namespace,
-            pod="" if slurm else pod,
-            pod_uid="" if slurm else identifier(self.seed, "pod", *key),
-            container_id="" if slurm else hexadecimal(32, self.seed, "c", *key).lower() * 2,
+            namespace=namespace,
+            pod=pod,
+            pod_uid=identifier(self.seed, "pod", *key),
+            container_id=hexadecimal(32, self.seed, "c", *key).lower() * 2,
         )
-
-
-def _make_lanes(nodes: Sequence[NodePlan]) -> list[list[NodePlan]]:
-    """Training nodes of one model in one cluster, cut into the lanes that one job fills."""
-    queues: dict[tuple[str, str], list[NodePlan]] = {}
-    for node in nodes:
-        if node.work is Work.TRAINING:
-            queues.setdefault((node.cluster, node.kind.key), []).append(node)
-    lanes: list[list[NodePlan]] = []
-    for queue in queues.values():
-        turn = 0
-        while queue:
-            size = _LANES[turn % len(_LANES)]
-            lanes.append(queue[:size])
-            del queue[:size]
-            turn += 1
-    return lanes

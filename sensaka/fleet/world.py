@@ -1,14 +1,10 @@
 """The fleet as it is now: which card sits where, what is switched off or broken, what the sensors show.
 
-Everything that a door shows comes from here, so an act changes every door of a node at once. The
-state is written to a file as a whole and put in place by a rename; counters go on after a restart.
+Everything that a door shows comes from here, so an act changes every door of a node at once.
 """
 
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +14,7 @@ from sensaka.fleet.layout import Door
 from sensaka.fleet.physics import KEPT, Conditions, Constants, Sensors, reset_counters, split, step
 from sensaka.fleet.plan import SLOTS, CardPlan, NodePlan, Plan
 from sensaka.fleet.seeds import fraction, identifier
+from sensaka.fleet.slurm.cluster import SlurmCluster
 from sensaka.fleet.workload import IDLE, Demand, Workload
 
 DEMAND_EVERY = 10.0  # s between two looks at the work schedule
@@ -96,6 +93,8 @@ class World:
 
     def __post_init__(self) -> None:
         self.workload = Workload(self.plan)
+        self.slurm: dict[str, SlurmCluster] = {}
+        self.schedulers_down: set[str] = set()
         self.constants = Constants([card.kind for card in self.plan.cards], self.plan.seed)
         self._rng = np.random.default_rng([self.plan.seed, int(self.at)])
         self._home = np.array([node.site.inlet for node in self.plan.nodes for _ in range(SLOTS)])
@@ -103,7 +102,7 @@ class World:
         self._demands: list[Demand] = []
         self._slices: dict[int, list[SliceState]] = {}
         self._looked_at = -1.0
-        self._looked_changes = -1
+        self._looked_changes = (-1, -1)
 
     @classmethod
     def fresh(cls, plan: Plan, at: float) -> "World":
@@ -125,6 +124,7 @@ class World:
             dying = whole[len(whole) // 3]
             world.growing_ecc.add(dying.number * SLOTS + 5)
             world.blocked.add(whole[len(whole) // 2].number * SLOTS + 2)
+        world.slurm = {name: SlurmCluster.begin(plan, name, at) for name in plan.slurm_clusters}
         world.warm_up()
         return world
 
@@ -145,15 +145,27 @@ class World:
         """Move to the wall-clock time `now`; a gap (the process was down) is walked through in steps."""
         for seconds in split(now - self.at):
             self.at += seconds
-            if self.at - self._looked_at >= DEMAND_EVERY or self._looked_changes != self.changes:
+            self._schedule()
+            if self.at - self._looked_at >= DEMAND_EVERY or self._looked_changes != self._moved():
                 self._look()
             self._step(seconds)
         self.at = max(self.at, now)
 
+    def _schedule(self) -> None:
+        """Let the schedulers go on, with what they can see of the nodes."""
+        for cluster in self.slurm.values():
+            cluster.advance(self.at)
+            cluster.notice(self.runs, self.working_slots)
+
+    def _moved(self) -> tuple[int, int]:
+        return self.changes, sum(cluster.changes[0] for cluster in self.slurm.values())
+
     def _look(self) -> None:
-        """Ask the schedule what each card has to do, by the place where the card is."""
-        self._looked_at, self._looked_changes = self.at, self.changes
+        """Ask pods and jobs what each card has to do, by the place where the card is."""
+        self._looked_at, self._looked_changes = self.at, self._moved()
         by_place = self.workload.demands(self.at)
+        for cluster in self.slurm.values():
+            cluster.fill(by_place, self.at)
         demands = [IDLE] * len(self.plan.cards)
         self._slices.clear()
         for node in self.plan.nodes:
@@ -217,6 +229,11 @@ class World:
         state = self.nodes[node.number]
         return state.power_on and state.os_up
 
+    def working_slots(self, node: NodePlan) -> frozenset[int]:
+        """The slots (0-7) with a card that the driver reaches."""
+        places = enumerate(self.places[node.number])
+        return frozenset(slot for slot, number in places if number is not None and number not in self.lost)
+
     def card_at(self, node: NodePlan, slot: int) -> CardPlan | None:
         """The card in a slot (0-7), or None."""
         number = self.places[node.number][slot]
@@ -275,7 +292,7 @@ class World:
         """Note that something else than time has changed the fleet."""
         self.changes += 1
 
-    # keeping
+    # keeping (sensaka.fleet.storage)
 
     def dump(self) -> dict[str, Any]:
         """The whole state as JSON values."""
@@ -328,25 +345,3 @@ class World:
             setattr(world.sensors, name, np.array(stored["sensors"][name], dtype=np.float64))
         world._look()
         return world
-
-    def save(self, path: Path) -> None:
-        """Write the state so that a crash leaves either the old or the new file whole."""
-        partial = path.with_suffix(".partial")
-        with partial.open("w") as file:
-            json.dump(self.dump(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-
-
-def load_world(plan: Plan, path: Path, now: float) -> World:
-    """The world of this state file, or a fresh one; StateError when the file is unusable."""
-    if not path.exists():
-        return World.fresh(plan, now)
-    try:
-        stored = json.loads(path.read_text())
-        world = World.restore(plan, stored)
-    except (ValueError, KeyError, TypeError) as error:
-        raise StateError(f"{path} can't be read ({error}): remove it to start the fleet anew") from error
-    world.advance(now)
-    return world

@@ -26,7 +26,7 @@ class ProductStub:
             name: []
             for name in (
                 "sites", "clusters", "racks", "credentials", "exporters", "enrolment-tokens", "discoveries", "bmcs",
-                "nodes", "agents",
+                "nodes", "agents", "connections",
             )
         }  # fmt: skip
         self.enrolment: dict[str, Row] = {}
@@ -65,6 +65,8 @@ class ProductStub:
         return self._rest(request, parts)
 
     def _rest(self, request: Request, parts: list[str]) -> Reply:
+        if parts[0] == "clusters" and parts[2:] == ["connection"]:
+            return self._connect(parts[1], json.loads(request.body))
         table = self.tables[parts[0]]
         if request.method == "POST":
             return Reply.of(201, self._create(parts[0], json.loads(request.body)))
@@ -77,6 +79,13 @@ class ProductStub:
             return Reply.of(200, row)
         rows = [row for row in table if all(str(row.get(key)) == value for key, value in request.query.items())]
         return Reply.of(200, {"next": None, "previous": None, "results": rows})
+
+    def _connect(self, cluster: str, body: Row) -> Reply:
+        known = next((row for row in self.tables["connections"] if row["cluster"] == cluster), None)
+        if known is None:
+            return Reply.of(201, self._create("connections", {"cluster": cluster, **body}))
+        known.update(body)
+        return Reply.of(200, known)
 
     def _create(self, name: str, body: Row) -> Row:
         row: Row = {"id": str(uuid.uuid4()), **body}

@@ -158,7 +158,7 @@ def test_restore_mends_everything_of_a_node(world: World) -> None:
     ("arguments", "reason"),
     [
         ({}, "there is no act None"),
-        ({"do": "explode"}, "there is no act 'explode'; there are: cut_agent_line"),
+        ({"do": "explode"}, "there is no act 'explode'; there are: cancel_job, cut_agent_line"),
         ({"do": "pull_card"}, "'slot' is missing"),
         ({"do": "pull_card", "slot": 1}, "'node' is missing"),
         ({"do": "pull_card", "node": "nowhere", "slot": 1}, "no node 'nowhere'"),

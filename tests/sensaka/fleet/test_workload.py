@@ -1,6 +1,4 @@
-"""What runs where: the same for the same moment, with days and nights, jobs over several nodes, and hoarders."""
-
-from collections import defaultdict
+"""What pods do: the same for the same moment, with days and nights, and hoarders."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,19 +37,6 @@ def test_serving_follows_the_day_of_its_site() -> None:
         assert max(level.values()) > 2 * min(level.values())
 
 
-def test_training_jobs_span_nodes_and_pause_for_checkpoints() -> None:
-    nodes_of: dict[str, set[int]] = defaultdict(set)
-    levels: dict[str, set[bool]] = defaultdict(set)
-    for second in range(0, 2 * HOUR, 40):
-        for place, demand in enumerate(WORK.demands(NOON + second)):
-            if demand.job is not None and demand.job.kind == "training":
-                nodes_of[demand.job.slurm_job_id].add(place // SLOTS)
-                levels[demand.job.slurm_job_id].add(demand.activity > 0.5)
-
-    assert max(len(nodes) for nodes in nodes_of.values()) >= 4
-    assert any(found == {True, False} for found in levels.values())
-
-
 def test_there_are_always_idle_hoarders_and_free_cards() -> None:
     for hour in range(0, 48, 6):
         demands = WORK.demands(NOON + hour * HOUR)
@@ -60,13 +45,10 @@ def test_there_are_always_idle_hoarders_and_free_cards() -> None:
         busy = [row for row in demands if row.activity > 0.05]
         assert len(hoarders) >= 5
         assert len(free) >= 5
-        assert len(busy) >= 100
+        assert len(busy) >= 80
 
 
-def test_a_job_belongs_to_slurm_or_to_a_pod_as_its_cluster_does() -> None:
+def test_pods_are_on_nodes_of_kubernetes_only() -> None:
     for place, demand in enumerate(WORK.demands(NOON)):
-        if demand.job is None:
-            continue
-        slurm = PLAN.nodes[place // SLOTS].cluster.endswith("train")
-        assert bool(demand.job.slurm_job_id) == slurm
-        assert bool(demand.job.pod_uid) == (not slurm)
+        slurm = PLAN.nodes[place // SLOTS].cluster in PLAN.slurm_clusters
+        assert demand.job is None or (not slurm and demand.job.pod_uid)

@@ -10,7 +10,8 @@ from sensaka.fleet.acts import perform
 from sensaka.fleet.physics import COUNTERS
 from sensaka.fleet.plan import make_plan
 from sensaka.fleet.readings import node_reading
-from sensaka.fleet.world import StateError, World, instance_ids, load_world
+from sensaka.fleet.storage import WorldFiles
+from sensaka.fleet.world import StateError, World, instance_ids
 from tests.sensaka.fleet.conftest import NOON
 
 
@@ -20,10 +21,10 @@ def test_a_restart_goes_on_with_the_same_cards_and_higher_counters(world: World,
     perform(world, {"do": "pull_card", "node": "fra-h100-07", "slot": 3})
     path = tmp_path / "folder with space"
     path.mkdir()
-    world.save(path / "world.json")
+    WorldFiles(path).save(world)
     before = {name: getattr(world.sensors, name).copy() for name in COUNTERS}
 
-    again = load_world(make_plan(seed=1, nodes=64, ipmi=True), path / "world.json", NOON + 3600)
+    again = WorldFiles(path).load(make_plan(seed=1, nodes=64, ipmi=True), NOON + 3600)
 
     assert again.places == world.places
     assert again.shelf == world.shelf
@@ -36,23 +37,32 @@ def test_a_restart_goes_on_with_the_same_cards_and_higher_counters(world: World,
 
 @pytest.mark.parametrize(("seed", "nodes"), [(2, 64), (1, 8)])
 def test_another_fleets_state_is_refused(world: World, tmp_path: Path, seed: int, nodes: int) -> None:
-    world.save(tmp_path / "world.json")
+    WorldFiles(tmp_path).save(world)
 
     with pytest.raises(StateError, match="fleet of 64 nodes with seed 1"):
-        load_world(make_plan(seed=seed, nodes=nodes, ipmi=True), tmp_path / "world.json", NOON)
+        WorldFiles(tmp_path).load(make_plan(seed=seed, nodes=nodes, ipmi=True), NOON)
 
 
 def test_a_damaged_state_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "world.json").write_text('{"seed": 1, "size": 64')
 
     with pytest.raises(StateError, match=r"world\.json can't be read"):
-        load_world(make_plan(seed=1, nodes=64, ipmi=True), tmp_path / "world.json", NOON)
+        WorldFiles(tmp_path).load(make_plan(seed=1, nodes=64, ipmi=True), NOON)
+
+
+def test_a_damaged_schedulers_file_is_named(world: World, tmp_path: Path) -> None:
+    WorldFiles(tmp_path).save(world)
+    (tmp_path / "slurm-fra-train.json").write_text('{"now": 1')
+
+    with pytest.raises(StateError, match=r"slurm-fra-train\.json can't be read"):
+        WorldFiles(tmp_path).load(make_plan(seed=1, nodes=64, ipmi=True), NOON)
 
 
 def test_a_save_leaves_no_partial_file(world: World, tmp_path: Path) -> None:
-    world.save(tmp_path / "world.json")
+    WorldFiles(tmp_path).save(world)
 
-    assert [path.name for path in tmp_path.iterdir()] == ["world.json"]
+    kept = ["slurm-fra-train.json", "slurm-sin-train.json", "world.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
     assert json.loads((tmp_path / "world.json").read_text())["size"] == 64
 
 
