@@ -15,6 +15,12 @@ BEAT_SCHEDULE: dict[str, dict[str, object]] = {
         "schedule": 2.0,
         "options": {"expires": 2},
     },
+    "sync-clusters": {"task": "inventory.tasks.clusters.sync_clusters", "schedule": 2.0, "options": {"expires": 2}},
+    "carry-out-cordons": {
+        "task": "inventory.tasks.clusters.carry_out_cordons",
+        "schedule": 5.0,
+        "options": {"expires": 5},
+    },
     "mark-silent-agents": {
         "task": "inventory.tasks.collecting.mark_silent_agents",
         "schedule": 10.0,

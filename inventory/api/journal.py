@@ -11,7 +11,7 @@ from sensaka.platform.rest.viewsets import ReadViewSet
 class JournalEntrySerializer(serializers.ModelSerializer[JournalEntry]):
     class Meta:
         model = JournalEntry
-        fields = ["id", "at", "kind", "node", "card", "actor", "source", "text", "detail"]
+        fields = ["id", "at", "kind", "node", "card", "cluster", "actor", "source", "text", "detail"]
 
 
 class JournalFilter(filters.FilterSet):
@@ -20,7 +20,7 @@ class JournalFilter(filters.FilterSet):
 
     class Meta:
         model = JournalEntry
-        fields = ["kind", "node", "card", "source"]
+        fields = ["kind", "node", "card", "cluster", "source"]
 
 
 class JournalViewSet(ReadViewSet):

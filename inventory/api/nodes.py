@@ -10,6 +10,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from inventory.api.cordons import CordonActs
 from inventory.api.journal import JournalEntrySerializer
 from inventory.api.paging import page_of
 from inventory.models import FirmwareComponent, JournalEntry, Node, ProcessBinding, Rack
@@ -72,10 +73,10 @@ class NodeFilter(filters.FilterSet):
         fields = ["site", "cluster", "rack", "name", "state", "system_serial", "machine_id", "power_state", "simulated"]
 
 
-class NodeViewSet(EditViewSet):
-    """Servers. They come from enrolment and discovery, so there is no POST."""
+class NodeViewSet(CordonActs, EditViewSet):
+    """Servers. They come from enrolment, discovery and schedulers, so none is made here."""
 
-    http_method_names = ["get", "patch", "head", "options"]
+    http_method_names = ["get", "post", "patch", "head", "options"]
     queryset = Node.objects.all()
     serializer_class = NodeSerializer
     filterset_class = NodeFilter
@@ -83,6 +84,11 @@ class NodeViewSet(EditViewSet):
     def get_queryset(self) -> QuerySet[Node]:
         cards = Count("cards", filter=~Q(cards__state="retired"), distinct=True)
         return Node.objects.select_related("site", "rack").annotate(card_count=cards).order_by("id")
+
+    @extend_schema(exclude=True)
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        self.http_method_not_allowed(request)
+        raise AssertionError("unreachable")
 
     @extend_schema(responses=JournalEntrySerializer(many=True), filters=False)
     @action(detail=True)

@@ -1,4 +1,4 @@
-"""Sites, clusters and racks over REST."""
+"""Sites and racks over REST, and what every place has. Clusters have a file of their own."""
 
 from typing import Any
 from zoneinfo import available_timezones
@@ -6,7 +6,7 @@ from zoneinfo import available_timezones
 from django.db.models import Count, Q, QuerySet
 from rest_framework import serializers
 
-from inventory.models import Cluster, Rack, Site
+from inventory.models import Rack, Site
 from sensaka.platform.rest.viewsets import EditViewSet
 
 _INSTALLED = ~Q(nodes__state="retired")
@@ -27,14 +27,6 @@ class SiteSerializer(serializers.ModelSerializer[Site]):
         fields = ["id", "name", "kind", "time_zone", "simulated", "nodes", "created_at", "updated_at"]
 
 
-class ClusterSerializer(serializers.ModelSerializer[Cluster]):
-    nodes = serializers.IntegerField(read_only=True, source="node_count", help_text="Nodes that are not retired")
-
-    class Meta:
-        model = Cluster
-        fields = ["id", "site", "name", "scheduler", "nodes", "created_at", "updated_at"]
-
-
 class RackSerializer(serializers.ModelSerializer[Rack]):
     height = serializers.IntegerField(min_value=1, max_value=100, default=42, help_text="Rack units")
     nodes = serializers.IntegerField(read_only=True, source="node_count", help_text="Nodes that are not retired")
@@ -44,7 +36,7 @@ class RackSerializer(serializers.ModelSerializer[Rack]):
         fields = ["id", "site", "name", "height", "design_power", "nodes", "created_at", "updated_at"]
 
 
-class _PlaceViewSet(EditViewSet):
+class PlaceViewSet(EditViewSet):
     """Counts nodes in the same query and gives a fresh row its zero."""
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -56,7 +48,7 @@ class _PlaceViewSet(EditViewSet):
         serializer.save().node_count = 0
 
 
-class SiteViewSet(_PlaceViewSet):
+class SiteViewSet(PlaceViewSet):
     """Data centres and machine rooms."""
 
     queryset = Site.objects.all()
@@ -64,15 +56,7 @@ class SiteViewSet(_PlaceViewSet):
     filterset_fields = ["name", "kind", "simulated"]
 
 
-class ClusterViewSet(_PlaceViewSet):
-    """Nodes that are run together."""
-
-    queryset = Cluster.objects.all()
-    serializer_class = ClusterSerializer
-    filterset_fields = ["site", "name", "scheduler"]
-
-
-class RackViewSet(_PlaceViewSet):
+class RackViewSet(PlaceViewSet):
     """Racks with their height and the power that they are built for."""
 
     queryset = Rack.objects.all()

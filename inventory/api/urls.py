@@ -4,12 +4,15 @@ from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
 from inventory.api.cards import AcceleratorViewSet, BusyThresholdViewSet, CardModelViewSet
+from inventory.api.clusters import ClusterViewSet
 from inventory.api.collectors import AgentViewSet, BmcViewSet, CredentialViewSet, ExporterViewSet
+from inventory.api.cordons import CordonViewSet
 from inventory.api.counts import CountsView
 from inventory.api.enrolment import DiscoveryViewSet, EnrolmentTokenViewSet
+from inventory.api.jobs import JobViewSet
 from inventory.api.journal import JournalViewSet
 from inventory.api.nodes import NodeViewSet
-from inventory.api.places import ClusterViewSet, RackViewSet, SiteViewSet
+from inventory.api.places import RackViewSet, SiteViewSet
 
 router = SimpleRouter()
 router.register("sites", SiteViewSet, basename="site")
@@ -25,6 +28,8 @@ router.register("exporters", ExporterViewSet, basename="exporter")
 router.register("agents", AgentViewSet, basename="agent")
 router.register("discoveries", DiscoveryViewSet, basename="discovery")
 router.register("enrolment-tokens", EnrolmentTokenViewSet, basename="enrolment-token")
+router.register("jobs", JobViewSet, basename="job")
+router.register("cordons", CordonViewSet, basename="cordon")
 router.register("journal", JournalViewSet, basename="journal-entry")
 
 urlpatterns = [

@@ -121,6 +121,11 @@ async def _test(access: Access) -> ConnectionTest:
     return ConnectionTest(description, len(reading.nodes), cards, failures, time.monotonic() - start)
 
 
+def stored_access(connection: ClusterConnection) -> Access:
+    """How a stored connection reaches its scheduler, with its secrets: to try it, never to show it."""
+    return access_of(connection)
+
+
 def disconnect(*, connection: ClusterConnection, actor: User | None) -> None:
     """Stops reading a scheduler for good. Nodes, runs and journal stay; cordons of ours stay set there.
 
