@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Protocol
 
 from sensaka.fleet.layout import RACK_DESIGN_POWER, RACK_HEIGHT, Door
@@ -256,18 +257,20 @@ class Registration:
     # schedulers
 
     async def _connect(self) -> None:
-        """Say to the product how each cluster's scheduler is reached; again at every start."""
+        """Say to the product how each cluster's scheduler is reached; what is so already stays."""
         for name, login in self._schedulers.items():
             path = f"clusters/{self._places.clusters[name]}/connection/"
-            body = {**asdict(login), "interval": INTERVAL}
-            try:
-                await self._product.request("PUT", path, body=body)
-            except Refused as refusal:
-                if refusal.status not in (404, 405):
-                    raise
-                log.warning("this server connects no clusters to their schedulers")
-                return
+            await self._product.request("PATCH" if await self._connected(path) else "POST", path, body=asdict(login))
         log.info("%d clusters are connected to their schedulers", len(self._schedulers))
+
+    async def _connected(self, path: str) -> bool:
+        try:
+            await self._product.request("GET", path)
+        except Refused as refusal:
+            if refusal.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return True
 
     # nodes
 

@@ -66,7 +66,7 @@ class ProductStub:
 
     def _rest(self, request: Request, parts: list[str]) -> Reply:
         if parts[0] == "clusters" and parts[2:] == ["connection"]:
-            return self._connect(parts[1], json.loads(request.body))
+            return self._connection(request, parts[1])
         table = self.tables[parts[0]]
         if request.method == "POST":
             return Reply.of(201, self._create(parts[0], json.loads(request.body)))
@@ -80,11 +80,13 @@ class ProductStub:
         rows = [row for row in table if all(str(row.get(key)) == value for key, value in request.query.items())]
         return Reply.of(200, {"next": None, "previous": None, "results": rows})
 
-    def _connect(self, cluster: str, body: Row) -> Reply:
+    def _connection(self, request: Request, cluster: str) -> Reply:
         known = next((row for row in self.tables["connections"] if row["cluster"] == cluster), None)
+        if request.method == "POST" and known is None:
+            return Reply.of(201, self._create("connections", {"cluster": cluster, **json.loads(request.body)}))
         if known is None:
-            return Reply.of(201, self._create("connections", {"cluster": cluster, **body}))
-        known.update(body)
+            return _problem(404, "the cluster has no connection to a scheduler")
+        known.update(json.loads(request.body) if request.method == "PATCH" else {})
         return Reply.of(200, known)
 
     def _create(self, name: str, body: Row) -> Row:
