@@ -1,5 +1,6 @@
 """The ledger of allocations over REST, to read."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -48,12 +49,19 @@ class AllocationFilter(filters.FilterSet):
     card = filters.UUIDFilter(field_name="card")
     node = filters.UUIDFilter(field_name="node")
     unassigned = filters.BooleanFilter(field_name="tenant", lookup_expr="isnull")
-    at = filters.IsoDateTimeFilter(field_name="span", lookup_expr="contains")
+    at = filters.IsoDateTimeFilter(method="by_time")
     open = filters.BooleanFilter(method="by_open")
 
     class Meta:
         model = Allocation
         fields = ["source"]
+
+    def by_time(self, rows: QuerySet[Any], name: str, value: datetime) -> QuerySet[Any]:
+        """Held at a time. Nothing is at the ends of the calendar, where no other zone has a date."""
+        try:
+            return rows.filter(span__contains=value.astimezone(UTC))
+        except OverflowError:
+            return rows.none()
 
     def by_open(self, rows: QuerySet[Any], name: str, value: bool) -> QuerySet[Any]:
         """Held now, or not."""

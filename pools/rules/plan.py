@@ -9,19 +9,19 @@ reason. The plan leaves no choice open, and depends on nothing but the snapshot.
 from collections import Counter, defaultdict
 
 from pools.rules.backfill import Reservation, earliest, reserve
-from pools.rules.demand import Request, Unit
+from pools.rules.demand import Request, Running, Unit
 from pools.rules.dividing import place
 from pools.rules.fleet import Id, Mode
 from pools.rules.forecast import Forecast
 from pools.rules.ordering import order
 from pools.rules.placement import Placement
-from pools.rules.preemption import Freed, Preemption, choose
+from pools.rules.preemption import Preemption, Victims
 from pools.rules.quota import Ledger, total_share
 from pools.rules.reasons import Code, Reason, ordered
 from pools.rules.result import Plan, Promise, Start, Wait
 from pools.rules.sharing import share_of
 from pools.rules.snapshot import Snapshot
-from pools.rules.space import Mask, Space, Taken, Wish, leaves_at, wishes
+from pools.rules.space import Mask, Space, Taken, Wish, wishes
 from pools.rules.why import Lack, over_quota, standing
 
 
@@ -47,6 +47,7 @@ class _Pass:
         self.snapshot, self.now = snapshot, snapshot.now
         self.space = Space(snapshot)
         self.ledger = Ledger(snapshot)
+        self.victims = Victims(self.space)
         self.starts: list[Start] = []
         self.waiting: list[_Waiting] = []
         self.reservations: list[Reservation] = []
@@ -164,7 +165,7 @@ class _Pass:
         request, options = waiting.request, waiting.options
         usable = self.space.usable(options[0])
         ahead = sum(bool((claim & usable).any()) for claim in self._claims)
-        freeing = self._being_freed(request, options) or self._preempt(request, options)
+        freeing = self.victims.being_freed(request, options) or self._preempt(request, options)
         if not freeing and ahead >= self.snapshot.policy.reservations:
             return
         reservation = reserve(self.space, request, options)
@@ -176,39 +177,25 @@ class _Pass:
         if freeing:
             more = f" and {len(freeing) - 3} more" if freeing[3:] else ""
             args = {
-                "cards": sum(cards for _, cards in freeing),
-                "victims": ", ".join(name for name, _ in freeing[:3]) + more,
+                "cards": sum(len(one.units) for one in freeing),
+                "victims": ", ".join(one.name or str(one.id) for one in freeing[:3]) + more,
                 "free_at": reservation.at,
                 "now": self.now,
             }
             waiting.events.append(Reason(Code.PREEMPTING, args))
 
-    def _being_freed(self, request: Request, options: list[Wish]) -> list[tuple[str, int]]:
-        """Work that was told to leave before and makes room for the request: (name, cards)."""
-        told = [one for one in self.snapshot.running if one.signalled_at is not None]
-        if not told:
-            return []
-        for wish in options:
-            freed = Freed(self.space, wish, self.now + request.time_limit)
-            useful = [one for one in told if freed.useful(one)]
-            if useful and freed.fits(useful):
-                return [(one.name or str(one.id), len(one.units)) for one in useful]
-        return []
-
-    def _preempt(self, request: Request, options: list[Wish]) -> list[tuple[str, int]]:
-        told = {one.running.id for one in self.preemptions}
-        chosen = choose(self.space, request, options, told)
+    def _preempt(self, request: Request, options: list[Wish]) -> list[Running]:
+        """Who is told to leave for it now."""
+        chosen = self.victims.choose(request, options)
         if chosen is None:
             return []
-        wish, victims = chosen
-        last = max(one.leaves_at for one in victims)
+        wish, preemptions = chosen
         soon = earliest(self.space, wish, request.time_limit)
-        if soon is not None and soon[0] <= last:
+        if soon is not None and soon[0] <= max(one.leaves_at for one in preemptions):
             return []  # there will be room no later without anybody being displaced
-        self.preemptions += victims
-        for one in victims:
-            self.space.told_to_leave(one.running, min(one.leaves_at, leaves_at(self.snapshot, one.running)))
-        return [(one.name, len(one.running.units)) for one in victims]
+        self.preemptions += preemptions
+        self.victims.tell(preemptions)
+        return [one.running for one in preemptions]
 
     def _told(self) -> list[Wait]:
         """Reasons and expected starts, in the order of the queue."""

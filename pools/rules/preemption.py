@@ -2,22 +2,26 @@
 
 A request may displace preemptible work of a strictly lower class that has run its minimum time. As the
 class falls along every displacement, none can come back on itself: there are no cycles. Who is told to
-leave gets a signal and its class's grace.
+leave gets a signal and its class's grace. Only whole cards are freed: shares are small and come free soon.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pools.rules.demand import Request, Running
-from pools.rules.fleet import CARD, Id, Mode
+from pools.rules.fleet import CARD, Mode
 from pools.rules.placement import closest, units_by_node
 from pools.rules.snapshot import Snapshot
 from pools.rules.space import Space, Wish
 
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_NOBODY = np.iinfo(np.int64).max
+"""The class of work that may not be displaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,105 +46,121 @@ def harm(running: Running, now: int) -> float:
     return cards * max(0, now - since)
 
 
-def candidates(snapshot: Snapshot, request: Request, leaving: Collection[Id] = ()) -> list[Running]:
-    """What the request may displace, least harm first: lower classes first, then what loses least.
+def _class_of(snapshot: Snapshot, running: Running) -> int:
+    """The value that a request must exceed to displace it now."""
+    if running.priority is None:
+        return _NOBODY
+    own = snapshot.priorities[running.priority]
+    young = running.started_at + own.minimum_run > snapshot.now
+    return own.value if own.preemptible and not young else _NOBODY
 
-    `leaving` are allocations that were told to go already.
-    """
-    own = snapshot.priorities[request.priority]
-    if not (snapshot.policy.preemption and own.may_preempt):
+
+class Victims:
+    """What runs, as candidates to leave, while a plan tells some of it to."""
+
+    def __init__(self, space: Space) -> None:
+        snapshot = space.snapshot
+        self._space, self._snapshot = space, snapshot
+        self._class = np.array([_class_of(snapshot, one) for one in snapshot.running], np.int64)
+        self._harm = np.array([harm(one, snapshot.now) for one in snapshot.running], float)
+        names = sorted(range(len(snapshot.running)), key=lambda place: str(snapshot.running[place].id))
+        by_name = np.empty(len(names), np.int64)
+        by_name[names] = np.arange(len(names))
+        # lower classes first, then what loses least
+        self._order = np.lexsort((by_name, self._harm, self._class))
+        self._told = np.array([one.signalled_at is not None for one in snapshot.running], bool)
+        self._failed: dict[tuple[Wish, int], int] = {}
+
+    def being_freed(self, request: Request, options: Sequence[Wish]) -> list[Running]:
+        """Work that was told to leave and makes room for the request."""
+        if not self._told.any():
+            return []
+        for wish in options:
+            freed = _Freed(self._space, wish, request.time_limit)
+            useful = freed.useful & self._told
+            if useful.any() and freed.fits(useful):
+                return [self._snapshot.running[place] for place in np.flatnonzero(useful)]
         return []
-    found = []
-    for running in snapshot.running:
-        if running.priority is None or running.signalled_at is not None or running.id in leaving:
-            continue
-        other = snapshot.priorities[running.priority]
-        if (
-            other.preemptible
-            and other.value < own.value
-            and running.started_at + other.minimum_run <= snapshot.now
-            and (running.request is None or running.request != request.id)
-        ):
-            found.append((other.value, harm(running, snapshot.now), str(running.id), running))
-    return [running for *_, running in sorted(found, key=lambda entry: entry[:3])]
+
+    def choose(self, request: Request, options: Sequence[Wish]) -> tuple[Wish, list[Preemption]] | None:
+        """The work that must leave so that the request fits, as little as possible; None when nothing helps."""
+        own = self._snapshot.priorities[request.priority]
+        if not (self._snapshot.policy.preemption and own.may_preempt):
+            return None
+        best: tuple[float, Wish, list[int]] | None = None
+        for wish in options:
+            failed = self._failed.get((wish, own.value), request.time_limit + 1) <= request.time_limit
+            if wish.spec.mode is not Mode.WHOLE or failed:
+                continue
+            chosen = self._least(wish, own.value, request.time_limit)
+            if chosen is None:
+                # less comes free for longer work, and less as the plan goes on
+                self._failed[wish, own.value] = request.time_limit
+            elif best is None or self._harm[chosen].sum() < best[0]:
+                best = float(self._harm[chosen].sum()), wish, chosen
+        if best is None or not best[2]:
+            return None
+        return best[1], [self._preemption(place, request) for place in best[2]]
+
+    def tell(self, chosen: Sequence[Preemption]) -> None:
+        """These leave; nobody else may count on their cards."""
+        leaving = {one.running.id: one.leaves_at for one in chosen}
+        for place, running in enumerate(self._snapshot.running):
+            if running.id in leaving:
+                self._told[place] = True
+                self._space.told_to_leave(place, leaving[running.id])
+
+    def _preemption(self, place: int, request: Request) -> Preemption:
+        running = self._snapshot.running[place]
+        assert running.priority is not None, "work without a class is never displaced"
+        end = self._snapshot.now + self._snapshot.priorities[running.priority].grace
+        return Preemption(running, request, min(end, int(self._space.holders.until[place])), float(self._harm[place]))
+
+    def _least(self, wish: Wish, value: int, time_limit: int) -> list[int] | None:
+        freed = _Freed(self._space, wish, time_limit)
+        eligible = (self._class < value) & ~self._told & freed.useful
+        ordered = self._order[eligible[self._order]]
+        return _shortest(ordered, len(eligible), freed.fits)
 
 
-class Freed:
+class _Freed:
     """What of the fleet would be free for a wish if some work left."""
 
-    def __init__(self, space: Space, wish: Wish, ends_at: int) -> None:
+    def __init__(self, space: Space, wish: Wish, time_limit: int) -> None:
         self._space, self._wish = space, wish
-        self._open = space.open_until(wish, ends_at)
-        self._hosts = space.hosts_for(wish.spec, ends_at)
-        self._free = self._open & space.whole_free()
+        self._open = space.open_until(wish, space.snapshot.now + time_limit)
+        self.useful = space.holders.holding(self._open)
 
-    def useful(self, running: Running) -> bool:
-        """Whether it holds a card that the wish could use."""
-        return any(self._open[self._space.at(unit.card)] for unit in running.units)
-
-    def fits(self, leaving: Sequence[Running]) -> bool:
+    def fits(self, leaving: Mask) -> bool:
         """Whether all units of the wish have a place once these have left."""
-        space, spec = self._space, self._wish.spec
-        free = space.room.free.copy()
-        cpu, memory = space.room.cpu.copy(), space.room.memory.copy()
-        for running in leaving:
-            for unit in running.units:
-                free[space.at(unit.card)] += unit.share
-            for node, (cores, size) in running.hosts.items():
-                if (place := space.snapshot.fleet.node_places.get(node)) is not None:
-                    cpu[place] += cores
-                    memory[place] += size
-        whole = self._open & (free >= CARD)
-        hosts = space.units_on(spec, cpu, memory)
-        return closest(space, self._wish, units_by_node(space, self._wish, whole, hosts)) is not None
+        space, wish = self._space, self._wish
+        whole = self._open & (space.room.free + space.holders.cards_of(leaving) >= CARD)
+        cpu, memory = space.holders.hosts_of(leaving)
+        hosts = space.units_on(wish.spec, space.room.cpu + cpu, space.room.memory + memory)
+        return closest(space, wish, units_by_node(space, wish, whole, hosts)) is not None
 
 
-def choose(
-    space: Space, request: Request, options: Sequence[Wish], leaving: Collection[Id] = ()
-) -> tuple[Wish, list[Preemption]] | None:
-    """The work that must leave so that the request fits, as little as possible; None when nothing helps.
-
-    Only whole cards are freed by preemption: shares are small and come free soon.
-    """
-    snapshot = space.snapshot
-    best: tuple[float, Wish, list[Running]] | None = None
-    for wish in options:
-        if wish.spec.mode is not Mode.WHOLE:
-            continue
-        freed = Freed(space, wish, snapshot.now + request.time_limit)
-        victims = _least([one for one in candidates(snapshot, request, leaving) if freed.useful(one)], freed.fits)
-        if victims is not None:
-            lost = sum(harm(running, snapshot.now) for running in victims)
-            if best is None or lost < best[0]:
-                best = lost, wish, victims
-    if best is None or not best[2]:
-        return None
-    _, wish, chosen = best
-    return wish, [
-        Preemption(running, request, snapshot.now + _grace(snapshot, running), harm(running, snapshot.now))
-        for running in chosen
-    ]
-
-
-def _grace(snapshot: Snapshot, running: Running) -> int:
-    return snapshot.priorities[running.priority].grace if running.priority is not None else 0
-
-
-def _least(ordered: list[Running], fits: Callable[[Sequence[Running]], bool]) -> list[Running] | None:
+def _shortest(ordered: Ints, size: int, fits: Callable[[Mask], bool]) -> list[int] | None:
     """The shortest beginning of the list that is enough, less whatever of it turns out not to be needed."""
-    if not fits(ordered):
+
+    def mask(places: Ints) -> Mask:
+        found = np.zeros(size, bool)
+        found[places] = True
+        return found
+
+    if not fits(mask(ordered)):
         return None
     low, high = 0, len(ordered)
     while low < high:
         middle = (low + high) // 2
-        if fits(ordered[:middle]):
+        if fits(mask(ordered[:middle])):
             high = middle
         else:
             low = middle + 1
-    chosen = ordered[:low]
+    chosen = mask(ordered[:low])
     # the most harmful are tried first: what can stay, stays
-    for running in reversed(list(chosen)):
-        without = [one for one in chosen if one is not running]
-        if fits(without):
-            chosen = without
-    return chosen
+    for place in ordered[:low][::-1]:
+        chosen[place] = False
+        if not fits(chosen):
+            chosen[place] = True
+    return [int(place) for place in ordered[:low] if chosen[place]]

@@ -223,12 +223,14 @@ def _behind(a: _Args) -> Sentence:
 
 
 def _backfill(a: _Args) -> Sentence:
+    others = f", others to {counted(a['others'], 'request')} behind it" if a["others"] else ""
+    until = f"until {a['head']}{' and they have' if a['others'] else ' has'} started"
     return (
-        f"the cards that are free are promised to {a['head']} at {a.time('reserved_at')}, and the time limit of "
-        f"{counted(a['minutes'], 'minute')} ends later",
-        f"Ask for at most {counted(a['at_most'], 'minute')}, or wait until {a['head']} has started."
+        f"the cards that are free are promised to {a['head']} at {a.time('reserved_at')}{others}, and the time limit "
+        f"of {counted(a['minutes'], 'minute')} ends later",
+        f"Ask for at most {counted(a['at_most'], 'minute')}, or wait {until}."
         if a["at_most"] > 0
-        else f"Wait until {a['head']} has started.",
+        else f"Wait {until}.",
     )
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pools.rules.demand import Near, Request, Running, Spec
+from pools.rules.demand import Near, Request, Spec
 from pools.rules.fleet import CARD, Id, Mode
+from pools.rules.holders import Holders
 from pools.rules.room import Room
 from pools.rules.sharing import Division, Range, division_of
 from pools.rules.snapshot import NEVER, Snapshot
@@ -97,10 +98,9 @@ class Space:
             self.undivided[node, column] = False
         self._undivided_at_first = self.undivided.copy()
         self.held: dict[tuple[int, int], list[tuple[Range, int]]] = {}
-        self.leaving: list[tuple[int, int, float, float, Id]] = []
         self.free_at = np.where(self.placeable, snapshot.now, NEVER)
-        for running in snapshot.running:
-            self._occupy(running)
+        self.holders = Holders(snapshot, self.columns, self.width)
+        self._occupy()
         # promised to somebody at a time: work that would still run then may not use it
         self.promised_at = np.full(self.real.shape, NEVER)
         self.node_promised_at = np.full(len(fleet.nodes), NEVER)
@@ -123,16 +123,15 @@ class Space:
         """The place of a card among all."""
         return int(self.snapshot.fleet.first[node]) + column
 
-    def _occupy(self, running: Running) -> None:
-        until = leaves_at(self.snapshot, running)
-        for unit in running.units:
-            node, column = self.at(unit.card)
-            self.free_at[node, column] = max(self.free_at[node, column], until)
-            if not unit.whole:
-                self.held.setdefault((node, column), []).append(((unit.start, unit.stop), until))
-        for node_id, (cores, size) in running.hosts.items():
-            if (place := self.snapshot.fleet.node_places.get(node_id)) is not None:
-                self.leaving.append((place, until, cores, size, running.id))
+    def _occupy(self) -> None:
+        """Cards come free when the last holder of them leaves."""
+        for place, running in enumerate(self.snapshot.running):
+            until = int(self.holders.until[place])
+            for unit in running.units:
+                card = self.at(unit.card)
+                self.free_at[card] = max(self.free_at[card], until)
+                if not unit.whole:
+                    self.held.setdefault(card, []).append(((unit.start, unit.stop), until))
 
     def usable(self, wish: Wish) -> Mask:
         """Cards that may be given to such work at all, free or not."""
@@ -204,20 +203,17 @@ class Space:
                 self.held.setdefault((node, part.column), []).append(((part.start, part.stop), until))
             self.free_at[node, part.column] = max(self.free_at[node, part.column], until)
         if spec.cpu or spec.memory:
-            self.leaving.append((node, until, spec.cpu, spec.memory, None))
+            self.holders.start(node, until, spec.cpu, spec.memory)
 
-    def told_to_leave(self, running: Running, leaves_at: int) -> None:
-        """Work that runs will have left by then."""
-        for unit in running.units:
+    def told_to_leave(self, place: int, leaves_at: int) -> None:
+        """Running work (by its place in the snapshot) will have left by then."""
+        self.holders.until[place] = leaves_at
+        for unit in self.snapshot.running[place].units:
             card, part = self.at(unit.card), (unit.start, unit.stop)
-            others = [until for other, until in self.held.get(card, ()) if other != part]
-            if card in self.held:
-                self.held[card] = [(other, leaves_at if other == part else until) for other, until in self.held[card]]
-            self.free_at[card] = max([leaves_at, *others])
-        self.leaving = [
-            (node, min(until, leaves_at) if owner == running.id else until, cores, size, owner)
-            for node, until, cores, size, owner in self.leaving
-        ]
+            parts = [(other, leaves_at if other == part else until) for other, until in self.held.get(card, ())]
+            if parts:
+                self.held[card] = parts
+            self.free_at[card] = max([leaves_at, *(until for _, until in parts)])
 
     def held_of(self, card: tuple[int, int]) -> list[Range]:
         """The parts of a divided card that somebody holds."""
@@ -225,12 +221,8 @@ class Space:
 
     def hosts_at(self, moment: int) -> tuple[Floats, Floats]:
         """Free cores and memory of each node once everything that ends until then has left."""
-        cpu, memory = self.room.cpu.copy(), self.room.memory.copy()
-        for node, until, cores, size, _ in self.leaving:
-            if until <= moment:
-                cpu[node] += cores
-                memory[node] += size
-        return cpu, memory
+        cpu, memory = self.holders.hosts_left_by(moment)
+        return self.room.cpu + cpu, self.room.memory + memory
 
     def divide(self, node: int, column: int, division: Division) -> None:
         """From now on the card, which is empty, is divided so."""
@@ -239,15 +231,6 @@ class Space:
         else:
             self.divisions[node, column] = division
         self.undivided[node, column] = division.mode is Mode.WHOLE
-
-
-def leaves_at(snapshot: Snapshot, running: Running) -> int:
-    """When it will have left by its time limit, or by the end of its grace when it was told to go; else NEVER."""
-    end = NEVER if running.ends_at is None else running.ends_at
-    if running.signalled_at is not None and running.priority is not None:
-        end = min(end, running.signalled_at + snapshot.priorities[running.priority].grace)
-    # what is over its time is about to go
-    return max(end, snapshot.now)
 
 
 def _dense(groups: Ints, cluster: Ints) -> Ints:

@@ -220,19 +220,20 @@ class Lack:
 
     def _promised(self, reservations: Sequence[Reservation], until: int) -> list[Reason]:
         now = self.space.snapshot.now
-        nodes = set(np.flatnonzero(self.usable.any(axis=1)).tolist())
-        found = []
-        for one in reservations:
-            # the cards themselves, or the cores beside them
-            if one.at < until and any(node in nodes for node, _ in one.cards):
-                args = {
-                    "head": one.name,
-                    "reserved_at": one.at,
-                    "minutes": -(-(until - now) // 60),
-                    "at_most": max(0, one.at - now) // 60,
-                }
-                found.append(Reason(Code.BACKFILL_BLOCKED, args))
-        return found
+        nodes = self.usable.any(axis=1)
+        # the cards themselves, or the cores beside them
+        heads = [one for one in reservations if one.at < until and any(nodes[node] for node, _ in one.cards)]
+        if not heads:
+            return []
+        first = min(heads, key=lambda one: one.at)
+        args = {
+            "head": first.name,
+            "others": len(heads) - 1,
+            "reserved_at": first.at,
+            "minutes": -(-(until - now) // 60),
+            "at_most": max(0, first.at - now) // 60,
+        }
+        return [Reason(Code.BACKFILL_BLOCKED, args)]
 
 
 def next_release(space: Space, wish: Wish) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, F, Func, IntegerField, Q, QuerySet, Sum
 
 from pools.models import Allocation
+from sensaka.identity.models import User
 
 
 def open_at(now: datetime) -> "QuerySet[Allocation]":
@@ -39,3 +41,16 @@ def held_by_card(now: datetime, within: Q | None = None) -> dict[UUID, list[Held
 def thousandths(rows: Iterable[Held]) -> int:
     """How much of a card some rows hold."""
     return sum(row.thousandths for row in rows)
+
+
+def held_of(user: User, now: datetime) -> list[dict[str, Any]]:
+    """What a person's tenants hold now, by tenant, project and card model: cards, and thousandths of them."""
+    width = Func(F("share"), function="upper") - Func(F("share"), function="lower")
+    rows = (
+        Allocation.objects.visible_to(user)
+        .filter(span__contains=now, tenant__isnull=False)
+        .values("tenant__name", "project__name", "card__model__name")
+        .annotate(cards=Count("card", distinct=True), thousandths=Sum(width, output_field=IntegerField()))
+        .order_by("tenant__name", "project__name", "card__model__name")
+    )
+    return [dict(row) for row in rows]
