@@ -21,6 +21,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path("", include("sensaka.cockpit.urls")),
     path("", include("inventory.urls")),
+    path("", include("pools.urls")),
 ]
 
 handler403 = "sensaka.cockpit.views.errors.forbidden"

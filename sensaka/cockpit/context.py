@@ -24,6 +24,13 @@ class Entry:
 
 _PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("Overview", "overview", "home", ()),
+    ("Capacity", "", "", ()),
+    ("Pools", "pools", "stack-2", ("pool", "pool-add", "pool-edit", "pool-delete", "pool-rule-add", "pool-member-add")),
+    ("Specs", "specs", "ruler-measure", ("spec-add", "spec-edit", "spec-delete")),
+    ("Tenants", "tenants", "users", ("tenant", "tenant-add", "tenant-edit", "project-add", "member-add")),
+    ("Quotas", "quotas", "activity", ("quota-add", "quota-edit", "quota-delete")),
+    ("Priority classes", "priority-classes", "arrow-up", ("priority-class-add", "priority-class-edit")),
+    ("Maintenance", "maintenance", "clock", ("window-add", "window-edit", "window-cancel")),
     ("Fleet", "", "", ()),
     ("Map", "map", "grid-dots", ()),
     ("Tree", "tree", "sitemap", ()),
@@ -40,17 +47,22 @@ _PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("Busy thresholds", "thresholds", "activity", ("threshold-add", "threshold-edit", "threshold-delete")),
     ("Users", "users", "users", ("user-add", "user-edit")),
 )
+_OWN_PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    ("My usage", "my-usage", "activity", ()),
+    ("Team", "team", "users", ("tenant", "project-add", "project-edit", "member-add", "member-delete")),
+)
 
 
 def navigation(request: HttpRequest) -> list[Entry]:
     """The entries that exist for this person."""
-    if not getattr(request.user, "sees_inventory", False):
+    if not request.user.is_authenticated:
         return []
+    places = _PLACES if getattr(request.user, "sees_inventory", False) else _OWN_PLACES
     match = request.resolver_match
     here = match.url_name if match else ""
     return [
         Entry(_(title), reverse(name) if name else "", icon, bool(name) and (here == name or here in also))
-        for title, name, icon, also in _PLACES
+        for title, name, icon, also in places
     ]
 
 
