@@ -134,7 +134,7 @@ def test_a_member_gets_no_file(seeded: seed.Seeded, client: Client, name: str) -
     client.force_login(seeded.users["member"])
     answer = client.get(reverse(name))
     assert answer.status_code == 403
-    assert b"come with pools" in answer.content
+    assert b"for operators and auditors" in answer.content
 
 
 @pytest.mark.parametrize(("page", "name"), zip(("nodes", "cards", "collectors", "journal"), NAMES, strict=True))
