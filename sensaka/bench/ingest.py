@@ -28,8 +28,8 @@ from sensaka.bench.processes import cpu_seconds, end, free_port, wait_for_port
 from sensaka.bench.report import Options, Report, Row
 
 NODES, CARDS = 500, 8
-LINES = 400
-"""Connections under way; with a commit every 50 ms they bound the rate, not the samples themselves."""
+LINES = NODES
+"""Connections, one a node as agents keep them; with a commit every 50 ms they bound the rate, not the samples."""
 
 SHAPES = {"8 cards x 1 sample": (1, 40_000), "8 cards x 3 samples": (3, 80_000)}
 """Samples of each card in a post, and the card-samples a second that are the target."""
