@@ -21,7 +21,7 @@ from pools.rules.reasons import Code, Reason, ordered
 from pools.rules.result import Plan, Promise, Start, Wait
 from pools.rules.sharing import share_of
 from pools.rules.snapshot import Snapshot
-from pools.rules.space import Mask, Space, Taken, Wish, wishes
+from pools.rules.space import Space, Taken, Wish, wishes
 from pools.rules.why import Lack, over_quota, standing
 
 
@@ -53,7 +53,7 @@ class _Pass:
         self.reservations: list[Reservation] = []
         self.preemptions: list[Preemption] = []
         self.wakes: set[int] = set()
-        self._claims: list[Mask] = []
+        self._claims: Counter[tuple[Id, str]] = Counter()
         self._failed: dict[Wish, int] = {}
         self._lacks: dict[Wish, Lack] = {}
         self._impossible: dict[Wish, Reason | None] = {}
@@ -163,8 +163,7 @@ class _Pass:
     def _blocked(self, waiting: _Waiting) -> None:
         """There is no place now: is one being made, can one be made, and when will there be one anyhow?"""
         request, options = waiting.request, waiting.options
-        usable = self.space.usable(options[0])
-        ahead = sum(bool((claim & usable).any()) for claim in self._claims)
+        ahead = max(self._claims[wish.pool, wish.model] for wish in options)
         freeing = self.victims.being_freed(request, options) or self._preempt(request, options)
         if not freeing and ahead >= self.snapshot.policy.reservations:
             return
@@ -172,7 +171,7 @@ class _Pass:
         if reservation is None:
             return
         self.reservations.append(reservation)
-        self._claims.append(self.space.usable(reservation.wish))
+        self._claims[reservation.wish.pool, reservation.wish.model] += 1
         waiting.starts_at = reservation.at
         if freeing:
             more = f" and {len(freeing) - 3} more" if freeing[3:] else ""

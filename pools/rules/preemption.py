@@ -11,17 +11,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pools.rules.demand import Request, Running
+from pools.rules.demand import Near, Request, Running
 from pools.rules.fleet import CARD, Mode
 from pools.rules.placement import closest, units_by_node
 from pools.rules.snapshot import Snapshot
 from pools.rules.space import Space, Wish
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _NOBODY = np.iinfo(np.int64).max
 """The class of work that may not be displaced."""
+
+
+_PER_CLASS = 1e12
+"""Card-seconds for which work of one class higher counts more: more than anything that can be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,7 @@ class Victims:
     def __init__(self, space: Space) -> None:
         snapshot = space.snapshot
         self._space, self._snapshot = space, snapshot
+        self._places = {one.id: place for place, one in enumerate(snapshot.running)}
         self._class = np.array([_class_of(snapshot, one) for one in snapshot.running], np.int64)
         self._harm = np.array([harm(one, snapshot.now) for one in snapshot.running], float)
         names = sorted(range(len(snapshot.running)), key=lambda place: str(snapshot.running[place].id))
@@ -104,11 +110,10 @@ class Victims:
 
     def tell(self, chosen: Sequence[Preemption]) -> None:
         """These leave; nobody else may count on their cards."""
-        leaving = {one.running.id: one.leaves_at for one in chosen}
-        for place, running in enumerate(self._snapshot.running):
-            if running.id in leaving:
-                self._told[place] = True
-                self._space.told_to_leave(place, leaving[running.id])
+        for one in chosen:
+            place = self._places[one.running.id]
+            self._told[place] = True
+            self._space.told_to_leave(place, one.leaves_at)
 
     def _preemption(self, place: int, request: Request) -> Preemption:
         running = self._snapshot.running[place]
@@ -119,8 +124,30 @@ class Victims:
     def _least(self, wish: Wish, value: int, time_limit: int) -> list[int] | None:
         freed = _Freed(self._space, wish, time_limit)
         eligible = (self._class < value) & ~self._told & freed.useful
-        ordered = self._order[eligible[self._order]]
-        return _shortest(ordered, len(eligible), freed.fits)
+        if not freed.fits(eligible):
+            return None
+        cheapest = self._on_cheapest_cards(wish, freed, eligible)
+        enough = cheapest if cheapest is not None and freed.fits(cheapest) else eligible
+        return _shortest(self._order[enough[self._order]], len(eligible), freed.fits)
+
+    def _on_cheapest_cards(self, wish: Wish, freed: "_Freed", eligible: Mask) -> Mask | None:
+        """Who holds the cards that it costs least to free: a first guess, which looks at cards one by one."""
+        harm = self._harm + 1.0 + (self._class - self._class.min()) * _PER_CLASS
+        cost, holder = self._space.holders.by_card(eligible, np.where(eligible, harm, 0.0))
+        cost = np.where(freed.free, 0.0, np.where(freed.open & (holder >= 0), cost, np.inf))
+        order = np.argsort(cost, axis=1, kind="stable")
+        each = wish.spec.cards
+        units = cost.shape[1] // each
+        row = np.arange(len(cost))[:, None]
+        by_unit = cost[row, order][:, : units * each].reshape(len(cost), units, each).sum(axis=2)
+        chosen = _cheapest_units(by_unit, self._space.groups(_level(wish)), wish.count)
+        if chosen is None:
+            return None
+        found = np.zeros(len(eligible), bool)
+        for node, unit in zip(*chosen, strict=True):
+            cards = order[node, unit * each : (unit + 1) * each]
+            found[[one for one in holder[node, cards].tolist() if one >= 0]] = True
+        return found & eligible
 
 
 class _Freed:
@@ -128,28 +155,51 @@ class _Freed:
 
     def __init__(self, space: Space, wish: Wish, time_limit: int) -> None:
         self._space, self._wish = space, wish
-        self._open = space.open_until(wish, space.snapshot.now + time_limit)
-        self.useful = space.holders.holding(self._open)
+        self.open = space.open_until(wish, space.snapshot.now + time_limit)
+        self.free = self.open & space.whole_free()
+        self.useful = space.holders.holding(self.open)
 
     def fits(self, leaving: Mask) -> bool:
         """Whether all units of the wish have a place once these have left."""
         space, wish = self._space, self._wish
-        whole = self._open & (space.room.free + space.holders.cards_of(leaving) >= CARD)
+        whole = self.open & (space.room.free + space.holders.cards_of(leaving) >= CARD)
         cpu, memory = space.holders.hosts_of(leaving)
         hosts = space.units_on(wish.spec, space.room.cpu + cpu, space.room.memory + memory)
         return closest(space, wish, units_by_node(space, wish, whole, hosts)) is not None
 
 
-def _shortest(ordered: Ints, size: int, fits: Callable[[Mask], bool]) -> list[int] | None:
-    """The shortest beginning of the list that is enough, less whatever of it turns out not to be needed."""
+def _level(wish: Wish) -> Near:
+    return Near.NODE if wish.near is Near.ISLAND else wish.near
+
+
+def _cheapest_units(cost: Floats, groups: Ints, count: int) -> tuple[list[int], list[int]] | None:
+    """The nodes and units of the place (by `groups` of nodes) where `count` units cost least together."""
+    nodes, units = np.nonzero(np.isfinite(cost))
+    values, places = cost[nodes, units], groups[nodes]
+    by_place = np.lexsort((values, places))
+    starts = np.flatnonzero(np.diff(places[by_place], prepend=-1))
+    ends = np.append(starts[1:], len(by_place))
+    sums = np.concatenate(([0.0], np.cumsum(values[by_place])))
+    totals = [
+        (sums[start + count] - sums[start], start)
+        for start, end in zip(starts, ends, strict=True)
+        if end - start >= count
+    ]
+    if not len(holding):
+        return None
+    start = holding[(sums[holding + count] - sums[holding]).argmin()]
+    picked = by_place[start : start + count]
+    return nodes[picked].tolist(), units[picked].tolist()
+
+
+def _shortest(ordered: Ints, size: int, fits: Callable[[Mask], bool]) -> list[int]:
+    """The shortest beginning of the list, all of which is enough, less whatever of it is not needed."""
 
     def mask(places: Ints) -> Mask:
         found = np.zeros(size, bool)
         found[places] = True
         return found
 
-    if not fits(mask(ordered)):
-        return None
     low, high = 0, len(ordered)
     while low < high:
         middle = (low + high) // 2

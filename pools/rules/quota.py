@@ -69,20 +69,33 @@ class _Stock:
     """The accounts that lend to each other."""
 
     members: list[_Account] = field(default_factory=list)
+    free: int = 0
+    """What nobody holds of it; below zero when limits were lowered under what is in use."""
+
+    def add(self, account: _Account) -> None:
+        """One more that lends."""
+        self.members.append(account)
+        self.free += account.lendable - account.from_stock
+
+    def use(self, account: _Account, amount: int) -> None:
+        """The account uses more."""
+        before = account.from_stock
+        account.used += amount
+        self.free -= account.from_stock - before
 
     def left(self, account: _Account) -> int:
         """How much more the account may take; 0 at least."""
-        most = max(0, account.kept - account.used) + max(0, self._free())
+        most = max(0, account.kept - account.used) + max(0, self.free)
         if account.borrowing is not None:
             most = min(most, account.nominal + account.borrowing - account.used)
         return max(0, most)
 
     def short(self, account: _Account, needed: int) -> int:
         """By how much its nominal amount must grow so that `needed` is left."""
-        missing = needed - max(0, account.kept - account.used) - self._free()
+        missing = needed - max(0, account.kept - account.used) - self.free
         if account.borrowing is not None:
             missing = max(missing, needed - (account.nominal + account.borrowing - account.used))
-        if self._free() >= 0:
+        if self.free >= 0:
             return max(0, missing)
         # limits were lowered under what is in use: what it keeps is there all the same, what it lends is not
         return bisect_left(range(missing + 1), True, key=lambda more: self._left_with(account, more) >= needed)
@@ -90,11 +103,10 @@ class _Stock:
     def _left_with(self, account: _Account, more: int) -> int:
         raised = _account(account.quota, more)
         raised.used = account.used
-        return _Stock([raised, *(one for one in self.members if one is not account)]).left(raised)
-
-    def _free(self) -> int:
-        """What nobody holds of the stock; below zero when limits were lowered under what is in use."""
-        return sum(one.lendable for one in self.members) - sum(one.from_stock for one in self.members)
+        others = _Stock()
+        for one in (raised, *(one for one in self.members if one is not account)):
+            others.add(one)
+        return others.left(raised)
 
 
 class Ledger:
@@ -107,7 +119,7 @@ class Ledger:
         for quota in snapshot.quotas:
             account = _account(quota)
             stock = stocks[self._lends_in(quota)]
-            stock.members.append(account)
+            stock.add(account)
             self._by_holder[quota.holder].append((account, stock))
         memory = {card.model: card.memory for card in snapshot.fleet.cards}
         self._memory = memory
@@ -131,12 +143,12 @@ class Ledger:
         for unit in running.units:
             by_model[fleet.cards[fleet.card_places[unit.card]].model] += unit.share
         for holder in {running.tenant, running.project} - {None}:
-            for account, _ in self._by_holder.get(holder, ()):
+            for account, stock in self._by_holder.get(holder, ()):
                 if account.quota.resource in _RECORDED:
                     continue
                 for model, share in by_model.items():
                     end = running.ends_at if running.ends_at is not None else self._snapshot.now
-                    account.used += self._amount(account.quota, model, share, end - self._snapshot.now)
+                    stock.use(account, self._amount(account.quota, model, share, end - self._snapshot.now))
 
     def _amount(self, quota: Quota, model: str, share: int, seconds: int) -> int:
         """What `share` thousandths of cards of a model for some seconds take of a quota."""
@@ -167,9 +179,9 @@ class Ledger:
     def charge(self, request: Request, model: str, share: int) -> None:
         """The request starts."""
         for holder in (request.tenant, request.project):
-            for account, _ in self._by_holder.get(holder, ()):
+            for account, stock in self._by_holder.get(holder, ()):
                 if account.quota.resource not in _RECORDED:
-                    account.used += self._amount(account.quota, model, share, request.time_limit)
+                    stock.use(account, self._amount(account.quota, model, share, request.time_limit))
 
     def _reason(self, account: _Account, stock: _Stock, needed: int, left: int) -> Reason:
         quota = account.quota

@@ -225,12 +225,11 @@ def _behind(a: _Args) -> Sentence:
 def _backfill(a: _Args) -> Sentence:
     others = f", others to {counted(a['others'], 'request')} behind it" if a["others"] else ""
     until = f"until {a['head']}{' and they have' if a['others'] else ' has'} started"
+    ask = f"Ask for at most {counted(a['at_most'], 'minute')}, or w" if a["at_most"] > 0 else "W"
     return (
         f"the cards that are free are promised to {a['head']} at {a.time('reserved_at')}{others}, and the time limit "
         f"of {counted(a['minutes'], 'minute')} ends later",
-        f"Ask for at most {counted(a['at_most'], 'minute')}, or wait {until}."
-        if a["at_most"] > 0
-        else f"Wait {until}.",
+        f"{ask}ait {until}.",
     )
 
 

@@ -220,9 +220,9 @@ class Lack:
 
     def _promised(self, reservations: Sequence[Reservation], until: int) -> list[Reason]:
         now = self.space.snapshot.now
-        nodes = self.usable.any(axis=1)
-        # the cards themselves, or the cores beside them
-        heads = [one for one in reservations if one.at < until and any(nodes[node] for node, _ in one.cards)]
+        # a card is in one pool and of one model: others can't be in the way
+        key = (self.wish.pool, self.wish.model)
+        heads = [one for one in reservations if one.at < until and (one.wish.pool, one.wish.model) == key]
         if not heads:
             return []
         first = min(heads, key=lambda one: one.at)
@@ -243,7 +243,7 @@ def next_release(space: Space, wish: Wish) -> dict[str, Any]:
     at = int(free_at.min(initial=NEVER))
     if at >= NEVER:
         return {"released": 0, "release_at": None, "release_by": None}
-    cards = {space.snapshot.fleet.cards[space.card(*map(int, card))].id for card in np.argwhere(free_at == at)}
-    holders = [one.name or str(one.id) for one in snapshot.running if any(unit.card in cards for unit in one.units)]
+    holding = np.flatnonzero(space.holders.holding(free_at == at))
+    holders = [snapshot.running[place].name or str(snapshot.running[place].id) for place in holding]
     by = holders[0] if len(holders) == 1 else f"{len(holders)} jobs" if holders else None
-    return {"released": len(cards), "release_at": at, "release_by": by}
+    return {"released": int((free_at == at).sum()), "release_at": at, "release_by": by}
