@@ -14,9 +14,11 @@ def main() -> None:
     call_command("migrate", verbosity=0)
     from inventory.models import Agent
     from inventory.services.agents import digest
+    from tests.pools import seed as pool_seed
     from tests.sensaka.pages import seed
 
     made = seed.build()
+    promised = pool_seed.build(made)
     token = f"ska_{secrets.token_urlsafe(32)}"
     agent = made.agents["a01-gpu02"]
     Agent.objects.filter(pk=agent.pk).update(token_digest=digest(token))
@@ -34,6 +36,7 @@ def main() -> None:
                 "fed_uuids": [card.uuid for card in own],
                 "token": token,
                 "bmc": str(made.bmcs["r01-gpu01"].pk),
+                **promised.ids(),
             }
         )
     )
