@@ -180,11 +180,7 @@ def _cheapest_units(cost: Floats, groups: Ints, count: int) -> tuple[list[int], 
     starts = np.flatnonzero(np.diff(places[by_place], prepend=-1))
     ends = np.append(starts[1:], len(by_place))
     sums = np.concatenate(([0.0], np.cumsum(values[by_place])))
-    totals = [
-        (sums[start + count] - sums[start], start)
-        for start, end in zip(starts, ends, strict=True)
-        if end - start >= count
-    ]
+    holding = starts[ends - starts >= count]
     if not len(holding):
         return None
     start = holding[(sums[holding + count] - sums[holding]).argmin()]
