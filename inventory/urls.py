@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from inventory.views import collectors, enrolment, settings
+from inventory.views import collectors, connections, cordons, enrolment, jobs, settings
 
 urlpatterns = [
     path("collectors/add/", enrolment.enrol, name="enrol"),
@@ -12,6 +12,12 @@ urlpatterns = [
     path("collectors/discoveries/<uuid:discovery_id>/", enrolment.discovery_page, name="discovery"),
     path("collectors/<slug:kind>/<uuid:source_id>/delete/", collectors.delete, name="collector-delete"),
     path("collectors/<slug:kind>/<uuid:source_id>/<slug:name>/", collectors.act, name="collector-act"),
+    path("clusters/connect/", connections.connect, name="cluster-connect"),
+    path("clusters/<uuid:cluster_id>/connection/", connections.edit, name="connection-edit"),
+    path("clusters/<uuid:cluster_id>/connection/delete/", connections.delete, name="connection-delete"),
+    path("clusters/<uuid:cluster_id>/connection/<slug:name>/", connections.act, name="connection-act"),
+    path("cordons/<uuid:node_id>/<slug:name>/", cordons.act, name="cordon-act"),
+    path("jobs/<uuid:job_id>/acts/<slug:name>/", jobs.act, name="job-act"),
     path("settings/places/", settings.places, name="places"),
     path("settings/places/<slug:kind>/add/", settings.place_add, name="place-add"),
     path("settings/places/<slug:kind>/<uuid:place_id>/", settings.place_edit, name="place-edit"),

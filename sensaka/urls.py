@@ -20,6 +20,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="api-docs",
     ),
     path("", include("sensaka.cockpit.urls")),
+    path("", include("sensaka.cockpit.work_urls")),
     path("", include("inventory.urls")),
     path("", include("pools.urls")),
 ]

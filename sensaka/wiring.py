@@ -23,6 +23,10 @@ def _collector_read(**_: Any) -> None:
     touch(Change.COLLECTORS)
 
 
+def _jobs_changed(**_: Any) -> None:
+    touch(Change.JOBS)
+
+
 def _discovery_saved(**_: Any) -> None:
     touch(Change.DISCOVERY)
 
@@ -37,5 +41,6 @@ def connect() -> None:
     signals.samples_stored.connect(_samples_stored, dispatch_uid="live.samples")
     signals.tree_changed.connect(_tree_changed, dispatch_uid="live.tree")
     signals.collector_read.connect(_collector_read, dispatch_uid="live.collectors")
+    signals.jobs_changed.connect(_jobs_changed, dispatch_uid="live.jobs")
     post_save.connect(_discovery_saved, sender=Discovery, dispatch_uid="live.discovery")
     user_logged_out.connect(_signed_out, dispatch_uid="live.sessions")

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from django.urls import reverse
 from django.utils import timezone
 
-from inventory.models import Agent, Bmc, Exporter
+from inventory.models import Agent, Bmc, ClusterConnection, Exporter
+from inventory.selectors.clusters import condition_of
 from inventory.selectors.collectors import sources
 from inventory.selectors.faults import ecc_growth
 from inventory.selectors.nodes import systems_down
@@ -47,6 +48,23 @@ def _collectors(at: datetime) -> list[Item]:
         url = f"{reverse('collectors')}?kind={source.kind}&result=failing"
         text = f"{title} does not answer: {said or 'no reason given'}"
         found.append(Item("warn", text, url, row.failing_since or row.succeeded_at))
+    return found
+
+
+def _clusters(at: datetime) -> list[Item]:
+    """Schedulers that are out of reach or late, and access that ends within a day."""
+    found = []
+    rows = ClusterConnection.objects.select_related("cluster").defer("token", "kubeconfig")
+    for row in rows.order_by("cluster__name"):
+        url = reverse("cluster", args=[row.cluster_id])
+        name = f"{row.get_scheduler_display()} of {row.cluster.name}"
+        condition, reason = condition_of(row, now=at)
+        if condition in ("lost", "late"):
+            text = f"{name} is {'out of reach' if condition == 'lost' else 'late'}: {reason}"
+            level = "bad" if condition == "lost" else "warn"
+            found.append(Item(level, text, url, row.failing_since or row.succeeded_at))
+        elif row.token_expires_at is not None and row.token_expires_at - at < LOOK_BACK and not row.jwt_key:
+            found.append(Item("warn", f"Our access to {name} ends within a day: give it a new token.", url))
     return found
 
 
@@ -103,7 +121,7 @@ def _silent_systems(at: datetime) -> list[Item]:
 
 def _items() -> list[Item]:
     state = fleet()
-    found = [*_silent_systems(state.at), *_cards(state), *_growing(state), *_collectors(state.at)]
+    found = [*_silent_systems(state.at), *_cards(state), *_growing(state), *_clusters(state.at), *_collectors(state.at)]
     return sorted(found, key=lambda item: _RANK[item.level])
 
 

@@ -12,9 +12,11 @@ from uuid import UUID
 
 from inventory.models import Cluster, Node, Rack, Site
 from inventory.rules.counts import Counts
+from inventory.selectors.cordons import cordoned_nodes
 from sensaka.live.cells import Cell, Cells, count
 from sensaka.live.fleet import CardRow, fleet
 from sensaka.live.fleet_cells import tally
+from sensaka.live.held_cells import cordon_cell
 from sensaka.live.paths import LEVELS, Path, written
 from sensaka.live.words import NODE_TAGS, state_words
 
@@ -33,6 +35,7 @@ class Branch:
     nodes: int
     node: UUID | None = None
     state: str = ""
+    cordoned: bool = False
     cards: tuple[CardRow, ...] = ()
 
     @property
@@ -52,8 +55,9 @@ def branches(path: Path) -> list[Branch]:
     nodes = [row for row in rows if row[3 : 3 + len(path)] == path]
     cards = _cards_by_node()
     if level == "node":
+        out = cordoned_nodes()
         return [
-            Branch("node", name, written((*path, node)), tally(own), 1, node, state, own)
+            Branch("node", name, written((*path, node)), tally(own), 1, node, state, node in out, own)
             for node, name, state, *_ in nodes
             for own in [tuple(cards.get(node, ()))]
         ]
@@ -118,5 +122,6 @@ def cells(path: Path) -> Cells:
         found[f"{branch.key}.bad"] = Cell(count(bad), "bad" if bad else "")
         if branch.node is not None:
             found[f"{branch.key}.state"] = Cell(state_words(branch.state), NODE_TAGS.get(branch.state, "free"))
+            found[f"{branch.key}.cordon"] = cordon_cell(branch.cordoned)
             found[f"below.{branch.path}"] = Cell(below_node(branch.cards))
     return found

@@ -1,6 +1,5 @@
 """The topic `card:<id>`: every present value with its source and age, of the card and of its slices."""
 
-import hashlib
 from collections.abc import Iterable
 from datetime import timedelta
 from uuid import UUID
@@ -9,8 +8,9 @@ from django.utils import timezone
 
 from inventory.models import JournalEntry, ProcessBinding
 from inventory.selectors.samples import CurrentSample
-from sensaka.live.cells import Cell, Cells, decimal, moment, percent, size, unknown
+from sensaka.live.cells import Cell, Cells, decimal, moment, percent, size, unknown, version
 from sensaka.live.fleet import CardRow, SliceRow, fleet
+from sensaka.live.held_cells import held_versions
 from sensaka.live.measures import MEASURES
 from sensaka.live.words import CARD_STATES, KIND_TAGS, KIND_WORDS, SOURCES
 
@@ -129,11 +129,6 @@ def _slice_cells(piece: SliceRow) -> Cells:
     return found
 
 
-def version(*parts: object) -> Cell:
-    """A short digest: the page fetches a part again when it changes."""
-    return Cell(hashlib.sha256(repr(parts).encode()).hexdigest()[:12])
-
-
 def cells(card_id: UUID) -> Cells:
     """Everything on the card page that moves."""
     card = fleet().by_id.get(card_id)
@@ -150,4 +145,5 @@ def cells(card_id: UUID) -> Cells:
     found["processes.version"] = version(sorted(processes, key=str))
     found["slices.version"] = version([str(piece.id) for piece in card.slices])
     found["journal.version"] = version(list(newest), card.node_id, card.slot)
+    found.update(held_versions(card=card_id, node=card.node_id))
     return found

@@ -3,6 +3,7 @@
 Numbers carry their unit. What is not known is an en dash with the state `unknown`, never zero.
 """
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -111,3 +112,8 @@ def duration(seconds: float | None) -> str:
     if seconds < 7200:
         return decimal(seconds / 60, "min")
     return decimal(seconds / 3600, "h") if seconds < 172_800 else decimal(seconds / 86400, "d")
+
+
+def version(*parts: object) -> Cell:
+    """A short digest: the page fetches a part again when it changes."""
+    return Cell(hashlib.sha256(repr(parts).encode()).hexdigest()[:12])

@@ -6,8 +6,7 @@ from django.utils import timezone
 
 from inventory.models import Agent
 from inventory.selectors.collectors import ORDER, Source, sources
-from sensaka.live.card_cells import version
-from sensaka.live.cells import Cell, Cells, count, duration, moment, unknown
+from sensaka.live.cells import Cell, Cells, count, duration, moment, unknown, version
 from sensaka.live.words import FAILURES
 
 

@@ -3,8 +3,7 @@
 from uuid import UUID
 
 from inventory.models import Discovery
-from sensaka.live.card_cells import version
-from sensaka.live.cells import Cell, Cells, count
+from sensaka.live.cells import Cell, Cells, count, version
 
 _STATES = {"running": ("Searching", "warn"), "done": ("Done", "good"), "failed": ("Failed", "bad")}
 

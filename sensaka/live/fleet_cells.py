@@ -6,6 +6,8 @@ from datetime import datetime
 
 from inventory.rules.counts import Counts
 from inventory.rules.counts import count as count_facts
+from inventory.rules.jobs import HOLDING, WAITING
+from inventory.selectors.jobs import open_counts
 from sensaka.live import attention, power
 from sensaka.live.cells import Cell, Cells, count, percent, unknown, watts
 from sensaka.live.fleet import CardRow, Fleet, fleet
@@ -54,6 +56,17 @@ def ladder(prefix: str, numbers: Counts, at: datetime) -> Cells:
     return cells
 
 
+def job_cells() -> Cells:
+    """How many runs hold nodes and how many wait, of all clusters that are connected."""
+    numbers = open_counts()
+    running = sum(number for state, number in numbers.items() if state in HOLDING)
+    waiting = sum(number for state, number in numbers.items() if state in WAITING)
+    return {
+        "jobs.running": Cell(count(running), hint="Runs that hold their nodes, of every connected cluster."),
+        "jobs.waiting": Cell(count(waiting), hint="Runs in a queue, of every connected cluster."),
+    }
+
+
 def cells() -> Cells:
     """Everything that the overview and the tree show of the whole fleet."""
     state: Fleet = fleet()
@@ -65,6 +78,7 @@ def cells() -> Cells:
     found["power.now"] = Cell(watts(drawn.total), "" if drawn.complete else "warn", hint=drawn.explanation)
     found["power.note"] = Cell(drawn.note)
     found["power.cards"] = Cell(watts(drawn.cards), hint=drawn.cards_explanation)
+    found.update(job_cells())
     items = attention.items()
     found["attention.count"] = Cell(count(len(items)), "warn" if items else "good")
     text = "\n".join(item.text for item in items)

@@ -7,11 +7,13 @@ from django.utils import timezone
 
 from inventory.models import Agent, Bmc, Exporter, JournalEntry, Node, ProcessBinding
 from inventory.selectors.collectors import source_of
-from sensaka.live.card_cells import PROCESS_KEEP, row_cells, version
-from sensaka.live.cells import Cell, Cells, decimal, moment, unknown, watts
+from inventory.selectors.cordons import cordoned_nodes
+from sensaka.live.card_cells import PROCESS_KEEP, row_cells
+from sensaka.live.cells import Cell, Cells, decimal, moment, unknown, version, watts
 from sensaka.live.collector_cells import source_cells
 from sensaka.live.fleet import fleet
 from sensaka.live.fleet_cells import by, ladder, tally
+from sensaka.live.held_cells import cordon_cell, held_versions
 from sensaka.live.power import node_power
 from sensaka.live.words import NODE_STATES, NODE_TAGS, POWER_TAGS, state_words
 
@@ -42,6 +44,7 @@ def list_cells(ids: Iterable[UUID]) -> Cells:
     wanted = list(ids)
     cards = by(state.cards, "node_id")
     drawn = node_power(state.at)
+    out = cordoned_nodes()
     heard = dict(Node.objects.filter(pk__in=wanted).values_list("id", "read_at"))
     found: Cells = {}
     for node_id in wanted:
@@ -49,6 +52,7 @@ def list_cells(ids: Iterable[UUID]) -> Cells:
         hint = "The whole node, from its BMC, not older than three of its intervals."
         value = drawn.get(node_id)
         found[f"node.{node_id}.power"] = unknown(hint) if value is None else Cell(watts(value), hint=hint)
+        found[f"node.{node_id}.cordon"] = cordon_cell(node_id in out)
         found[f"node.{node_id}.read"] = moment(heard.get(node_id), hint="Last reading of its operating system")
     return found
 
@@ -73,6 +77,8 @@ def cells(node_id: UUID) -> Cells:
         found.update(source_cells(source_of(source, now=now), now))
     newest = JournalEntry.objects.filter(node=node_id).values_list("id", flat=True)[:1]
     processes = ProcessBinding.objects.filter(node=node_id, seen_at__gte=now - PROCESS_KEEP)
+    found["node.cordon"] = cordon_cell(node_id in cordoned_nodes())
+    found.update(held_versions(node=node_id))
     found["cards.version"] = version([str(card.id) for card in cards])
     found["journal.version"] = version(list(newest))
     found["processes.version"] = version(sorted(processes.values_list("pid", "card_id", "owner"), key=str))

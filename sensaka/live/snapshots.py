@@ -12,11 +12,14 @@ from sensaka.live import (
     attention,
     branches,
     card_cells,
+    cluster_cells,
     collector_cells,
     discovery_cells,
     fleet,
     fleet_cells,
+    job_cells,
     node_cells,
+    reach,
 )
 from sensaka.live.cells import Cells
 from sensaka.live.fleet import Shared
@@ -25,15 +28,19 @@ from sensaka.live.topics import Topic
 _WHOLE: dict[str, Shared[Cells]] = {
     "fleet": Shared(fleet_cells.cells),
     "collectors": Shared(collector_cells.cells),
+    "clusters": Shared(cluster_cells.cells),
 }
 _ONE: dict[str, Callable[[UUID], Cells]] = {
     "node": node_cells.cells,
     "card": card_cells.cells,
     "discovery": discovery_cells.cells,
+    "cluster": cluster_cells.one,
+    "job": job_cells.cells,
 }
 _LISTS: dict[str, Callable[[tuple[UUID, ...]], Cells]] = {
     "cards": card_cells.list_cells,
     "nodes": node_cells.list_cells,
+    "jobs": job_cells.list_cells,
 }
 
 
@@ -57,5 +64,6 @@ def forget() -> None:
     """The next snapshots are read anew (after an act of a person; between tests)."""
     fleet.forget()
     attention.forget()
+    reach.forget()
     for shared in _WHOLE.values():
         shared.forget()

@@ -19,20 +19,25 @@ class Change(StrEnum):
     TREE = "tree"
     COLLECTORS = "collectors"
     DISCOVERY = "discovery"
+    JOBS = "jobs"
 
 
 _FOLLOWS: dict[str, tuple[Change, ...]] = {
-    "fleet": (Change.SAMPLES, Change.TREE, Change.COLLECTORS),
-    "node": (Change.SAMPLES, Change.TREE, Change.COLLECTORS),
-    "card": (Change.SAMPLES, Change.TREE),
+    "fleet": (Change.SAMPLES, Change.TREE, Change.COLLECTORS, Change.JOBS),
+    "node": (Change.SAMPLES, Change.TREE, Change.COLLECTORS, Change.JOBS),
+    "card": (Change.SAMPLES, Change.TREE, Change.JOBS),
     "cards": (Change.SAMPLES, Change.TREE),
-    "nodes": (Change.SAMPLES, Change.TREE, Change.COLLECTORS),
+    "nodes": (Change.SAMPLES, Change.TREE, Change.COLLECTORS, Change.JOBS),
     "collectors": (Change.COLLECTORS, Change.TREE),
     "branches": (Change.SAMPLES, Change.TREE),
     "discovery": (Change.DISCOVERY,),
+    "clusters": (Change.JOBS, Change.TREE, Change.SAMPLES),
+    "cluster": (Change.JOBS, Change.TREE, Change.SAMPLES),
+    "jobs": (Change.JOBS,),
+    "job": (Change.JOBS,),
 }
-_WITH_ID = frozenset({"node", "card", "discovery"})
-_WITH_LIST = frozenset({"cards", "nodes"})
+_WITH_ID = frozenset({"node", "card", "discovery", "cluster", "job"})
+_WITH_LIST = frozenset({"cards", "nodes", "jobs"})
 _DEEPEST = 3  # a path of site, cluster and rack; below a node are cards
 MOST_IDS = 200
 """Rows that a page of a list can follow; lists show at most 100."""
@@ -40,7 +45,7 @@ MOST_IDS = 200
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A parsed topic: `kind` and an identifier (node, card, discovery), several (cards, nodes) or a path (branches)."""
+    """A parsed topic: `kind` and an identifier (node, card ...), several (cards, nodes, jobs) or a path (branches)."""
 
     kind: str
     id: UUID | None = None

@@ -43,6 +43,55 @@ FAILURES = {
     "implausible": "Implausible value",
     "unknown": "Failed",
 }
+# States of runs, as pages say them, and their marks.
+JOB_WORDS = {
+    "pending": "Waiting",
+    "running": "Running",
+    "suspended": "Suspended",
+    "completing": "Ending",
+    "completed": "Completed",
+    "failed": "Failed",
+    "cancelled": "Cancelled",
+    "timeout": "Time limit",
+    "node_fail": "Node failed",
+    "preempted": "Preempted",
+    "out_of_memory": "Out of memory",
+    "requeued": "Requeued",
+    "boot_fail": "Node did not boot",
+    "deadline": "Deadline passed",
+    "unknown": "Unknown",
+}
+JOB_TAGS = {
+    "pending": "free",
+    "running": "busy",
+    "suspended": "warn",
+    "completing": "busy",
+    "completed": "good",
+    "failed": "bad",
+    "cancelled": "off",
+    "timeout": "bad",
+    "node_fail": "bad",
+    "preempted": "warn",
+    "out_of_memory": "bad",
+    "requeued": "warn",
+    "boot_fail": "bad",
+    "deadline": "warn",
+    "unknown": "unknown",
+}
+# Conditions of a cluster's connection (inventory.selectors.clusters).
+CONDITION_WORDS = {
+    "none": "Not connected",
+    "off": "Switched off",
+    "new": "Not read yet",
+    "lost": "Out of reach",
+    "late": "Late",
+    "partly": "Read in part",
+    "well": "Read",
+}
+CONDITION_TAGS = {
+    "none": "off", "off": "off", "new": "free", "lost": "bad", "late": "warn", "partly": "warn", "well": "good",
+}  # fmt: skip
+SCHEDULERS = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
 
 
 def state_words(state: str) -> str:

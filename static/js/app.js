@@ -1,4 +1,5 @@
 // What every page does: times, tables by keyboard, live values, hints, the search palette, small conveniences.
+import "./dialogs.js";
 import { startHints } from "./hints.js";
 import { startLive } from "./live.js";
 import { startPalette } from "./palette.js";

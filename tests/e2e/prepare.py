@@ -15,10 +15,11 @@ def main() -> None:
     from inventory.models import Agent
     from inventory.services.agents import digest
     from tests.pools import seed as pool_seed
-    from tests.sensaka.pages import seed
+    from tests.sensaka.pages import seed, work_seed
 
     made = seed.build()
     promised = pool_seed.build(made)
+    work = work_seed.build(made, runs=60)
     token = f"ska_{secrets.token_urlsafe(32)}"
     agent = made.agents["a01-gpu02"]
     Agent.objects.filter(pk=agent.pk).update(token_digest=digest(token))
@@ -35,6 +36,16 @@ def main() -> None:
                 "fed_cards": [str(card.pk) for card in own],
                 "fed_uuids": [card.uuid for card in own],
                 "token": token,
+                "cluster": str(work.clusters["central"].pk),
+                "lost_cluster": str(work.clusters["regional"].pk),
+                "bare_cluster": str(work.clusters["edge"].pk),
+                "job": str(work.jobs["90214"].pk),
+                "job_waiting": str(work.jobs["90240"].pk),
+                "job_unknown": str(work.jobs["90231"].pk),
+                "job_lost": str(work.jobs["90111"].pk),
+                "job_steps": str(work.jobs["90120"].pk),
+                "drained_node": str(work_seed.node_called(work, "ours").pk),
+                "free_node": str(made.nodes["r01-gpu02"].pk),
                 "bmc": str(made.bmcs["r01-gpu01"].pk),
                 **promised.ids(),
             }

@@ -23,6 +23,28 @@ PAGES = {
     "cards": "/fleet/cards/",
     "card": "/fleet/cards/{card}/",
     "card-divided": "/fleet/cards/{divided}/",
+    "clusters": "/clusters/",
+    "cluster": "/clusters/{cluster}/",
+    "cluster-lost": "/clusters/{lost_cluster}/",
+    "cluster-bare": "/clusters/{bare_cluster}/",
+    "cluster-connect": "/clusters/connect/",
+    "connection-edit": "/clusters/{cluster}/connection/",
+    "connection-delete": "/clusters/{cluster}/connection/delete/",
+    "jobs": "/jobs/",
+    "jobs-filtered": "/jobs/?node={node}&state=running&cards=known&span=7d",
+    "jobs-none": "/jobs/?q=no-such-job",
+    "job": "/jobs/{job}/",
+    "job-waiting": "/jobs/{job_waiting}/",
+    "job-unknown": "/jobs/{job_unknown}/",
+    "job-lost": "/jobs/{job_lost}/",
+    "job-steps": "/jobs/{job_steps}/",
+    "job-cancel": "/jobs/{job}/acts/cancel/",
+    "job-signal": "/jobs/{job}/acts/signal/",
+    "cordons": "/cordons/",
+    "node-drained": "/fleet/nodes/{drained_node}/",
+    "node-cordon": "/cordons/{node}/cordon/",
+    "node-drain": "/cordons/{free_node}/drain/",
+    "node-return": "/cordons/{drained_node}/return/",
     "journal": "/journal/",
     "search": "/search/?q=gpu01",
     "collectors": "/collectors/",
@@ -53,6 +75,10 @@ def settle(page: Page) -> None:
         page.locator("[data-heatmap][data-ready]").wait_for()
     if page.locator("[data-charts]").count():
         page.locator("[data-charts][data-ready]").wait_for()
+    if page.locator("[data-timeline]").count():
+        page.locator("[data-timeline][data-ready]").wait_for()
+    if page.locator("[data-job-charts]").count():
+        page.locator("[data-job-charts][data-ready='1']").wait_for()
     if page.locator("#link-state").count():
         page.locator("#link-state[data-state=live]").wait_for()
 

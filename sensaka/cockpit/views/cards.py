@@ -8,6 +8,8 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
 from inventory.models import Card, FirmwareComponent, JournalEntry, ProcessBinding, Sighting, Slice
+from inventory.selectors.cordons import open_cordons
+from inventory.selectors.jobs import jobs_of_card
 from sensaka.cockpit import filters
 from sensaka.cockpit.history import SPAN_TITLES, card_history
 from sensaka.cockpit.tables import sorted_page
@@ -20,6 +22,7 @@ from sensaka.live.topics import Topic
 from sensaka.live.words import KIND_WORDS, SOURCES
 
 _JOURNAL_LINES = 100
+_JOBS = 10
 
 
 def _value(field: str) -> Any:
@@ -92,6 +95,8 @@ def _part_context(card: Card, part: str) -> dict[str, Any]:
             "journal": JournalEntry.objects.filter(card=card).select_related("node", "actor")[:_JOURNAL_LINES],
             "placements": card.placements.select_related("node")[:50],
         }
+    if part == "jobs":
+        return {"jobs": jobs_of_card(card.pk, limit=_JOBS), "cordons": open_cordons(node=card.node_id)}
     if part == "processes":
         seen = timezone.now() - PROCESS_KEEP
         return {"processes": ProcessBinding.objects.filter(card=card, seen_at__gte=seen).select_related("slice")}
@@ -117,7 +122,7 @@ def card(request: HttpRequest, card_id: UUID) -> HttpResponse:
         "sightings": [(sighting, SOURCES.get(sighting.source, sighting.source)) for sighting in sightings],
         "firmware": FirmwareComponent.objects.filter(card=found),
     }
-    for part in ("slices", "processes", "journal"):
+    for part in ("slices", "jobs", "processes", "journal"):
         context.update(_part_context(found, part))
     return render(request, "cockpit/card.html", context)
 

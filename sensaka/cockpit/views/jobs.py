@@ -13,6 +13,7 @@ from inventory.selectors.jobs import JobDetail, job_detail, job_page
 from sensaka.cockpit import job_acts, job_filter
 from sensaka.cockpit.job_history import job_history
 from sensaka.identity.access import inventory_page, person
+from sensaka.live import reach
 from sensaka.live.snapshots import snapshot
 from sensaka.live.topics import Topic
 
@@ -66,6 +67,7 @@ def _context(request: HttpRequest, found: JobDetail) -> dict[str, Any]:
     return {
         "job": job,
         "cells": snapshot(Topic("job", job.pk)),
+        "facts_of": reach.facts_of(job.cluster_id) if job.open else None,
         "reason": reason_words(job.cluster.scheduler, job.reason),
         "exit": exit_words(job.exit_code, job.exit_signal),
         "places": _places(job),

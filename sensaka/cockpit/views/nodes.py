@@ -12,6 +12,9 @@ from django.utils import timezone
 from inventory.models import JournalEntry, Node, ProcessBinding, Site
 from inventory.rules.counts import Counts
 from inventory.rules.lifecycle import NODE
+from inventory.selectors.cordons import cordons_of_node
+from inventory.selectors.jobs import jobs_of_node
+from sensaka.cockpit import cordon_acts
 from sensaka.cockpit.tables import sorted_page
 from sensaka.identity.access import inventory_page
 from sensaka.live.card_cells import PROCESS_KEEP
@@ -23,6 +26,8 @@ from sensaka.live.topics import Topic
 from sensaka.live.words import state_words
 
 _JOURNAL_LINES = 100
+_JOBS = 10
+_CORDONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,11 @@ def _part_context(node: Node, part: str) -> dict[str, Any]:
             if (agent := getattr(node, "agent", None)) is not None:
                 sources.append(("agent", agent))
             return {"sources": sources}
+        case "jobs":
+            return {"jobs": jobs_of_node(node.pk, limit=_JOBS)}
+        case "cordon":
+            cordons = cordons_of_node(node.pk, limit=_CORDONS)
+            return {"cordons": cordons, "cordon_acts": cordon_acts.possible(cordons)}
         case "journal":
             entries = JournalEntry.objects.filter(node=node).select_related("card", "actor")
             return {"journal": entries[:_JOURNAL_LINES]}
@@ -131,7 +141,7 @@ def node(request: HttpRequest, node_id: UUID) -> HttpResponse:
         "firmware": found.firmware.filter(card=None),
         "state_text": NODE.states[found.state],
     }
-    for part in ("cards", "processes", "sensors", "collectors", "journal"):
+    for part in ("cards", "jobs", "cordon", "processes", "sensors", "collectors", "journal"):
         context.update(_part_context(found, part))
     return render(request, "cockpit/node.html", context)
 

@@ -1,4 +1,4 @@
-"""The search behind Ctrl-K: pages, nodes and cards by name, identity or address."""
+"""The search behind Ctrl-K: pages, nodes, cards, clusters and jobs by name, identity or address."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from inventory.models import Bmc, Card, Node
+from inventory.models import Bmc, Card, Cluster, Job, Node
 from sensaka.cockpit.context import navigation
 from sensaka.identity.access import inventory_page
+from sensaka.live.words import JOB_WORDS
 
 _EACH = 8
 
@@ -56,6 +57,29 @@ def _bmcs(query: str) -> list[Result]:
     ]
 
 
+def _clusters(query: str) -> list[Result]:
+    rows = Cluster.objects.filter(name__icontains=query).select_related("site")
+    return [
+        Result(row.name, f"cluster at {row.site.name}", reverse("cluster", args=[row.pk]), "server-2")
+        for row in rows[:_EACH]
+    ]
+
+
+def _jobs(query: str) -> list[Result]:
+    """Jobs by id, name or user; those that run or wait before those that are over."""
+    named = Q(job_id__istartswith=query) | Q(name__icontains=query) | Q(user__iexact=query)
+    rows = Job.objects.filter(named).select_related("cluster").order_by("-open", "-submitted_at", "-id")
+    return [
+        Result(
+            f"{row.job_id} {row.name}".strip(),
+            ", ".join(part for part in (JOB_WORDS.get(row.state, row.state), row.user, row.cluster.name) if part),
+            reverse("job", args=[row.pk]),
+            "list-details",
+        )
+        for row in rows.only("job_id", "name", "state", "user", "cluster__name", "submitted_at")[:_EACH]
+    ]
+
+
 @inventory_page
 def search(request: HttpRequest) -> HttpResponse:
     """Results for `?q=`: a fragment for the palette, a page without script."""
@@ -65,6 +89,7 @@ def search(request: HttpRequest) -> HttpResponse:
         for entry in navigation(request)
         if entry.url and query.lower() in entry.title.lower()
     ]
-    results = pages if not query else [*_nodes(query), *_cards(query), *_bmcs(query), *pages]
+    kinds = (_nodes, _cards, _bmcs, _clusters, _jobs)
+    results = [*(result for kind in kinds for result in kind(query)), *pages] if query else pages
     template = "parts/palette_results.html" if request.headers.get("HX-Request") else "cockpit/search.html"
     return render(request, template, {"results": results, "query": query})

@@ -33,6 +33,9 @@ def addresses(made: seed.Seeded) -> dict[str, str]:
         "tree-part",
         "nodes",
         "cards",
+        "clusters",
+        "jobs",
+        "cordons",
         "journal",
         "search",
         "collectors",
@@ -53,9 +56,10 @@ def addresses(made: seed.Seeded) -> dict[str, str]:
     found["card"] = reverse("card", args=[card.pk])
     found["card divided"] = reverse("card", args=[divided.pk])
     found["card-history"] = reverse("card-history", args=[card.pk]) + "?span=6h"
-    for part in ("cards", "processes", "sensors", "collectors", "journal"):
+    found["cluster"] = reverse("cluster", args=[node.cluster_id])
+    for part in ("cards", "jobs", "cordon", "processes", "sensors", "collectors", "journal"):
         found[f"node-part {part}"] = reverse("node-part", args=[node.pk, part])
-    for part in ("slices", "processes", "journal"):
+    for part in ("slices", "jobs", "processes", "journal"):
         found[f"card-part {part}"] = reverse("card-part", args=[divided.pk, part])
     return found
 
@@ -65,6 +69,7 @@ OPERATOR_ONLY = (
     "enrol-bmc",
     "enrol-exporter",
     "enrol-agent",
+    "cluster-connect",
     "credential-add",
     "card-model-add",
     "threshold-add",
