@@ -106,22 +106,29 @@ def _slurm_node(world: World, arguments: Arguments) -> tuple[SlurmCluster, str]:
     return world.slurm[node.cluster], node.name
 
 
+def _any_cluster(world: World, arguments: Arguments) -> str:
+    names = [name for name, _, _ in world.plan.clusters]
+    if arguments.get("cluster") not in names:
+        raise ActError(f"the argument 'cluster' names a cluster: {', '.join(sorted(names))}")
+    return str(arguments["cluster"])
+
+
 def stop_scheduler(world: World, arguments: Arguments) -> str:
-    """A cluster's slurmrestd closes its port; jobs go on."""
-    name = _cluster(world, arguments).name
+    """A cluster's slurmrestd or API server closes its port; jobs and pods go on."""
+    name = _any_cluster(world, arguments)
     if name in world.schedulers_down:
-        raise ActError(f"nothing to do: the slurmrestd of {name} is stopped already")
+        raise ActError(f"nothing to do: the scheduler of {name} does not answer already")
     world.schedulers_down.add(name)
-    return f"the slurmrestd of {name} is stopped"
+    return f"the scheduler of {name} does not answer"
 
 
 def start_scheduler(world: World, arguments: Arguments) -> str:
     """It opens its port again."""
-    name = _cluster(world, arguments).name
+    name = _any_cluster(world, arguments)
     if name not in world.schedulers_down:
-        raise ActError(f"nothing to do: the slurmrestd of {name} runs already")
+        raise ActError(f"nothing to do: the scheduler of {name} answers already")
     world.schedulers_down.discard(name)
-    return f"the slurmrestd of {name} runs"
+    return f"the scheduler of {name} answers"
 
 
 JOB_ACTS: dict[str, Callable[[World, Arguments], str]] = {

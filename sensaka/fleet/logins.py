@@ -3,9 +3,10 @@
 import secrets
 import socket
 from pathlib import Path
+from typing import Any
 
 from sensaka.fleet.doors.bmcs import free_port
-from sensaka.fleet.doors.schedulers import Schedulers, addresses
+from sensaka.fleet.doors.schedulers import API_ADDRESS, KubernetesDoors, SlurmDoors, addresses
 from sensaka.fleet.layout import Door
 from sensaka.fleet.plan import Plan
 from sensaka.fleet.registration import BmcLogin
@@ -13,7 +14,7 @@ from sensaka.fleet.storage import keep
 from sensaka.fleet.world import World
 
 USERNAME = "operator"
-REDFISH_PORT, IPMI_PORT, EXPORTER_PORT, SCHEDULER_PORT = 8443, 6230, 9400, 6820
+REDFISH_PORT, IPMI_PORT, EXPORTER_PORT, SLURM_PORT, API_PORT = 8443, 6230, 9400, 6820, 6443
 
 
 def bmc_login(folder: Path, plan: Plan) -> BmcLogin:
@@ -33,16 +34,29 @@ def bmc_login(folder: Path, plan: Plan) -> BmcLogin:
     return BmcLogin(USERNAME, kept["password"], kept["redfish_port"], kept["ipmi_port"])
 
 
-def schedulers_of(folder: Path, world: World) -> Schedulers:
-    """The schedulers' doors; port and keys are chosen once, then kept. Raises PortError."""
-    path = folder / "schedulers.json"
+def slurm_doors(folder: Path, world: World) -> SlurmDoors:
+    """The slurmrestds. Raises PortError."""
+    path = folder / "slurm.json"
     by_cluster = addresses(world.plan)
     made = {} if path.exists() else {
-        "port": free_port(by_cluster.values(), SCHEDULER_PORT),
+        "port": free_port(by_cluster.values(), SLURM_PORT),
         "keys": {name: secrets.token_hex(32) for name in by_cluster},
     }  # fmt: skip
     kept = keep(path, made)
-    return Schedulers(world, port=int(kept["port"]), keys=kept["keys"])
+    return SlurmDoors(world, port=int(kept["port"]), keys=kept["keys"])
+
+
+def kubernetes_doors(folder: Path, world: World) -> KubernetesDoors:
+    """The API servers. Raises PortError, and StateError for a kept state that can't be read."""
+    path = folder / "kubernetes.json"
+    names = [name for name, _, scheduler in world.plan.clusters if scheduler == "kubernetes"]
+    made: dict[str, Any] = {"ports": {}, "tokens": {name: secrets.token_urlsafe(24) for name in names}}
+    first = API_PORT
+    for name in [] if path.exists() else names:
+        made["ports"][name] = free_port([API_ADDRESS], first)
+        first = made["ports"][name] + 1
+    kept = keep(path, made)
+    return KubernetesDoors(world, folder, ports=kept["ports"], tokens=kept["tokens"])
 
 
 def exporter_port(folder: Path, plan: Plan) -> int:

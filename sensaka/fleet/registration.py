@@ -56,12 +56,13 @@ class BmcLogin:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerLogin:
-    """Where a cluster's scheduler answers, and by what it knows us: a Slurm by its key (base64)."""
+    """How a scheduler is reached: a Slurm by address, user and key (base64), a Kubernetes by its kubeconfig."""
 
     scheduler: str
-    address: str
-    username: str
-    jwt_key: str
+    address: str = ""
+    username: str = ""
+    jwt_key: str = ""
+    kubeconfig: str = ""
 
 
 @dataclass
@@ -260,7 +261,8 @@ class Registration:
         """Say to the product how each cluster's scheduler is reached; what is so already stays."""
         for name, login in self._schedulers.items():
             path = f"clusters/{self._places.clusters[name]}/connection/"
-            await self._product.request("PATCH" if await self._connected(path) else "POST", path, body=asdict(login))
+            body = {key: value for key, value in asdict(login).items() if value}
+            await self._product.request("PATCH" if await self._connected(path) else "POST", path, body=body)
         log.info("%d clusters are connected to their schedulers", len(self._schedulers))
 
     async def _connected(self, path: str) -> bool:

@@ -23,7 +23,7 @@ from sensaka.fleet.doors.exporters import Exporters
 from sensaka.fleet.doors.real_agent import RealAgent, Relay
 from sensaka.fleet.events import due_events, note_enrolled
 from sensaka.fleet.layout import Door
-from sensaka.fleet.logins import USERNAME, bmc_login, exporter_port, schedulers_of
+from sensaka.fleet.logins import USERNAME, bmc_login, exporter_port, kubernetes_doors, slurm_doors
 from sensaka.fleet.plan import make_plan
 from sensaka.fleet.product import Product, Refused
 from sensaka.fleet.registration import Enrolling, Registration
@@ -35,6 +35,7 @@ log = logging.getLogger("sensaka.fleet")
 
 SAVE_EVERY = 30.0  # s
 TIDY_EVERY = 600.0  # s
+SYNC_EVERY = 5.0  # s between two looks at what Kubernetes clusters do
 SHOW_EVERY = 10.0  # s between two settings of the IPMI sensors
 CLOSING = 4.0  # s for a clean end
 _TOKEN_PATIENCE = 120.0  # s for the operator token's file to appear
@@ -95,7 +96,8 @@ class Fleet:
         )  # fmt: skip
         paged = [node for node in plan.nodes if node.door is Door.EXPORTER]
         self.exporters = Exporters(self.world, paged, exporter_port(folder, plan))
-        self.schedulers = schedulers_of(folder, self.world)
+        self.slurm = slurm_doors(folder, self.world)
+        self.kubernetes = kubernetes_doors(folder, self.world)
         self.agents = [
             SimulatedAgent(self.world, node, folder / "agents" / node.name, options.server)
             for node in plan.nodes
@@ -125,7 +127,7 @@ class Fleet:
             "acknowledged_samples": sum(agent.acknowledged.samples for agent in self.agents),
             "waiting_records": sum(agent.spool.pending for agent in self.agents),
             "redfish_requests": self.redfish.requests,
-            "scheduler_requests": self.schedulers.requests,
+            "slurm_requests": self.slurm.requests,
             "cpu_seconds": round(time.process_time(), 2),
         }
 
@@ -138,7 +140,8 @@ class Fleet:
             self._applied = self.world.changes
             await self.redfish.apply()
             await self.exporters.apply()
-            await self.schedulers.apply()
+            await self.slurm.apply()
+            self.kubernetes.apply()
             self.ipmi.apply()
             for agent in self.real:
                 agent.apply(time.monotonic())
@@ -146,6 +149,7 @@ class Fleet:
     async def start(self) -> None:
         """Open every door; nobody is told yet."""
         self.ipmi.start()
+        self.kubernetes.start()
         await self.control.start()
         for agent in self.real:
             await agent.relay.start()
@@ -165,6 +169,7 @@ class Fleet:
         wheel.every(1.0, self._second)
         wheel.every(SHOW_EVERY, self.ipmi.apply, phase=2.3)
         wheel.every(SAVE_EVERY, self.save, phase=SAVE_EVERY)
+        wheel.every(SYNC_EVERY, self.kubernetes.sync, phase=1.7)
         wheel.every(TIDY_EVERY, self.redfish.tidy, phase=TIDY_EVERY)
         for number, agent in enumerate(self.agents):
             phase = INTERVAL * number / max(1, len(self.agents))
@@ -188,6 +193,7 @@ class Fleet:
         """Keep the world and the agents' totals; a full disk is said and tried again."""
         try:
             self._files.save(self.world)
+            self.kubernetes.save()
             for agent in self.agents:
                 agent.acknowledged.save()
         except OSError as error:
@@ -195,9 +201,9 @@ class Fleet:
 
     def _keep_acts(self) -> None:
         try:
-            if self.schedulers.acts != self._acts:
+            if self.slurm.acts != self._acts:
                 self._files.save_schedulers(self.world)
-                self._acts = self.schedulers.acts
+                self._acts = self.slurm.acts
         except OSError as error:
             log.error("the state of the schedulers can't be kept: %s", error)
 
@@ -209,7 +215,7 @@ class Fleet:
             while True:
                 registration = Registration(
                     product=product, plan=self.world.plan, agents=self._enrolling(), exporter_url=self.exporters.url_of,
-                    login=self.login, schedulers=self.schedulers.logins(),
+                    login=self.login, schedulers={**self.slurm.logins(), **self.kubernetes.logins()},
                 )  # fmt: skip
                 try:
                     await registration.run()
@@ -268,10 +274,11 @@ class Fleet:
                     await agent.relay.stop()
                 await self.control.stop()
                 await self.exporters.close()
-                await self.schedulers.close()
+                await self.slurm.close()
                 await self.redfish.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self.ipmi.close()
+        self.kubernetes.close()
         for simulated in self.agents:
             simulated.close()
         log.info("the fleet has ended")

@@ -46,17 +46,18 @@ class WorldFiles:
     def save(self, world: World) -> None:
         """Write everything. OSError on a full disk."""
         self.save_schedulers(world)
-        _put(self._world, json.dumps(world.dump()).encode())
+        put(self._world, json.dumps(world.dump()).encode())
 
     def save_schedulers(self, world: World) -> None:
         """Write the schedulers that did something since they were last written."""
         for name, cluster in world.slurm.items():
             if cluster.changes != self._saved.get(name):
-                _put(self._path(name), cluster.state())
+                put(self._path(name), cluster.state())
                 self._saved[name] = cluster.changes
 
 
-def _put(path: Path, content: bytes) -> None:
+def put(path: Path, content: bytes) -> None:
+    """Write a file as a whole: a crash leaves the old or the new one. OSError on a full disk."""
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
         file.write(content)

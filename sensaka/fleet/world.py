@@ -95,6 +95,10 @@ class World:
         self.workload = Workload(self.plan)
         self.slurm: dict[str, SlurmCluster] = {}
         self.schedulers_down: set[str] = set()
+        # By UUID of a card or MIG instance in Kubernetes: what the fleet wants there (its node, the MIG profile), and
+        # what runs there instead by the will of others (sensaka.fleet.kubernetes).
+        self.wanted: dict[str, tuple[NodePlan, str, Demand]] = {}
+        self.overrides: dict[str, Demand] = {}
         self.constants = Constants([card.kind for card in self.plan.cards], self.plan.seed)
         self._rng = np.random.default_rng([self.plan.seed, int(self.at)])
         self._home = np.array([node.site.inlet for node in self.plan.nodes for _ in range(SLOTS)])
@@ -168,6 +172,7 @@ class World:
             cluster.fill(by_place, self.at)
         demands = [IDLE] * len(self.plan.cards)
         self._slices.clear()
+        self.wanted.clear()
         for node in self.plan.nodes:
             if not self.runs(node):
                 continue
@@ -177,8 +182,15 @@ class World:
                 if number in self.partitions:
                     demands[number] = self._look_at_slices(node, slot, number)
                 else:
-                    demands[number] = by_place[node.number * SLOTS + slot]
+                    wish = by_place[node.number * SLOTS + slot]
+                    demands[number] = self._held(node, self.plan.cards[number].uuid, "", wish)
         self._demands = demands
+
+    def _held(self, node: NodePlan, device: str, profile: str, wish: Demand) -> Demand:
+        """What holds a device: the fleet's own wish, unless others had theirs."""
+        if node.cluster not in self.slurm:
+            self.wanted[device] = (node, profile, wish)
+        return self.overrides.get(device, wish)
 
     def _look_at_slices(self, node: NodePlan, slot: int, number: int) -> Demand:
         card, layout = self.plan.cards[number], self.partitions[number]
@@ -187,11 +199,13 @@ class World:
         for index, (name, instance) in enumerate(zip(layout.profiles, instance_ids(layout.profiles), strict=True)):
             profile = MIG_PROFILES[name]
             total = profile.memory * 1024**2
-            demand = self.workload.slice_demand(self.at, node, slot, index, layout.generation)
+            uuid = f"MIG-{identifier(self.plan.seed, card.uuid, layout.generation, index)}"
+            wish = self.workload.slice_demand(self.at, node, slot, index, layout.generation)
+            demand = self._held(node, uuid, name, wish)
             jitter = 0.96 + 0.08 * fraction(self.plan.seed, "jitter", number, index, int(self.at))
             states.append(
                 SliceState(
-                    uuid=f"MIG-{identifier(self.plan.seed, card.uuid, layout.generation, index)}",
+                    uuid=uuid,
                     profile=name,
                     instance_id=instance,
                     memory_total=total,

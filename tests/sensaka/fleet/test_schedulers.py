@@ -14,7 +14,7 @@ from inventory.drivers.fake.slurmrestd import mint
 from inventory.observations import FailureKind
 from sensaka.fleet.acts import perform
 from sensaka.fleet.doors.bmcs import free_port
-from sensaka.fleet.doors.schedulers import Schedulers, addresses
+from sensaka.fleet.doors.schedulers import SlurmDoors, addresses
 from sensaka.fleet.plan import make_plan
 from sensaka.fleet.registration import SchedulerLogin
 from sensaka.fleet.world import World
@@ -29,16 +29,16 @@ def opened(login: SchedulerLogin) -> SlurmCluster:
 
 
 @pytest_asyncio.fixture
-async def doors(world: World) -> AsyncIterator[Schedulers]:
+async def doors(world: World) -> AsyncIterator[SlurmDoors]:
     places = addresses(world.plan)
-    made = Schedulers(world, port=free_port(places.values(), 16_820), keys={name: name * 8 for name in places})
+    made = SlurmDoors(world, port=free_port(places.values(), 16_820), keys={name: name * 8 for name in places})
     await made.apply()
     yield made
     await made.close()
 
 
 @pytest_asyncio.fixture
-async def driver(doors: Schedulers) -> AsyncIterator[SlurmCluster]:
+async def driver(doors: SlurmDoors) -> AsyncIterator[SlurmCluster]:
     found = opened(doors.logins()["fra-train"])
     yield found
     await found.close()
@@ -67,7 +67,7 @@ async def test_the_driver_reads_every_node_job_and_queue(world: World, driver: S
 
 
 async def test_what_the_product_does_there_shows_in_the_world(
-    world: World, doors: Schedulers, driver: SlurmCluster
+    world: World, doors: SlurmDoors, driver: SlurmCluster
 ) -> None:
     """H6 P11: a drain, a job of its own with its mark, a cancel; each is counted, to be kept at once."""
     assert (await driver.cordon("fra-h100-06", owner="c1", reason="x", deadline=5)).ok
@@ -87,7 +87,7 @@ async def test_what_the_product_does_there_shows_in_the_world(
 
 
 async def test_a_stopped_scheduler_is_out_of_reach_until_it_is_started(
-    world: World, doors: Schedulers, driver: SlurmCluster
+    world: World, doors: SlurmDoors, driver: SlurmCluster
 ) -> None:
     perform(world, {"do": "stop_scheduler", "cluster": "fra-train"})
     await doors.apply()

@@ -210,7 +210,7 @@ def test_the_weekly_maintenance_keeps_its_nodes_free(world: World) -> None:
         ({"do": "fail_job", "job": "x"}, "no cluster has a job"),
         ({"do": "drain_node", "node": "fra-h200-01"}, "no Slurm cluster"),
         ({"do": "resume_node", "node": "fra-h100-05"}, "takes work already"),
-        ({"do": "start_scheduler", "cluster": "fra-train"}, "runs already"),
+        ({"do": "start_scheduler", "cluster": "fra-serve"}, "answers already"),
     ],
 )
 def test_senseless_acts_on_jobs_are_refused(world: World, arguments: dict[str, object], reason: str) -> None:

@@ -24,6 +24,15 @@ class Kubelets:
         self.tells_devices = True
         self._given: dict[str, dict[str, list[str]]] = {}  # by the pod's UID
 
+    def give(self, uid: str, devices: Mapping[str, list[str]]) -> None:
+        """A pod, by its UID, has these devices by resource; what is not given so is chosen when it starts."""
+        self._given[uid] = {resource: list(ids) for resource, ids in devices.items()}
+
+    @property
+    def given(self) -> dict[str, dict[str, list[str]]]:
+        """The devices of each pod, by its UID and their resource."""
+        return {uid: dict(devices) for uid, devices in self._given.items()}
+
     def work(self) -> None:
         """One look at every pod that has a node."""
         ready = {node["metadata"]["name"] for node in self._store.all(NODES) if _is_ready(node)}

@@ -80,6 +80,7 @@ class KubernetesServer:
     def stop(self) -> None:
         """Ends everything; may be called twice."""
         if self._thread is None:
+            self._loop.close()  # never started, or stopped already
             return
         self._wait(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -117,6 +118,7 @@ class KubernetesServer:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
+        await asyncio.sleep(0.02)  # connections are closed in the turns of the loop after that
 
     @property
     def url(self) -> str:

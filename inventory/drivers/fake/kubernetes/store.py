@@ -10,7 +10,7 @@ import secrets
 import threading
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -91,8 +91,8 @@ class Store:
             found = self._objects[kind].items()
             return [entry.value for (place, _), entry in found if not namespace or place == namespace]
 
-    def create(self, kind: Kind, value: Object) -> Object:
-        """Keeps a new object under a new UID and version."""
+    def create(self, kind: Kind, value: Object, *, uid: str = "", at: str = "") -> Object:
+        """Keeps a new object under a new UID and version; who simulates a history gives UID and time of creation."""
         with self.lock:
             meta = dict(value.get("metadata", {}))
             if not meta.get("name") and meta.get("generateName"):
@@ -100,7 +100,7 @@ class Store:
             key = (meta.get("namespace", ""), meta["name"])
             if key in self._objects[kind]:
                 raise answers.exists(kind, meta["name"])
-            meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": timestamp()}
+            meta |= {"uid": uid or str(uuid.uuid4()), "creationTimestamp": at or timestamp()}
             return self._put(kind, key, {**value, "metadata": meta}, "ADDED")
 
     def replace(self, kind: Kind, value: Object) -> Object:
@@ -126,6 +126,21 @@ class Store:
             if entry is not None:
                 value = {**entry.value, "metadata": {**entry.value["metadata"], "resourceVersion": self._next()}}
                 self._tell("DELETED", kind, Entry(value, msgspec.json.encode(value)))
+
+    def dump(self) -> dict[str, list[Object]]:
+        """All objects by the plural of their kind, to be restored in another process."""
+        with self.lock:
+            return {kind.plural: [entry.value for entry in found.values()] for kind, found in self._objects.items()}
+
+    def restore(self, objects: Mapping[str, list[Object]], version: int) -> None:
+        """Takes over dumped objects; versions go on from `version`, and who knew earlier ones is told so (410)."""
+        with self.lock:
+            for kind in self._objects:
+                for value in objects.get(kind.plural, ()):
+                    meta = value["metadata"]
+                    self._put(kind, (meta.get("namespace", ""), meta["name"]), value, "ADDED")
+            self.version = max(self.version, version)
+            self.forget()
 
     def _next(self) -> str:
         self.version += 1
