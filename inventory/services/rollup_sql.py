@@ -8,12 +8,15 @@ Busy and idle seconds are exact: a lower source counts only in seconds that no h
 
 from collections.abc import Collection
 
-from inventory.models.samples import COUNTERS, GAUGES, OTHERS
+from inventory.models.samples import COUNTERS, GAUGES, INT8, OTHERS
 from inventory.observations import VALUE_FIELDS
 from inventory.rules.activity import DEFAULT_THRESHOLD, HOLD_INTERVALS, MAX_INTERVAL, SOURCES
 
 LOOK_BACK = HOLD_INTERVALS * MAX_INTERVAL
 """Seconds before a span in which a sample may lie that still holds in it."""
+
+BUCKET = 300
+"""Seconds of the shorter rollup."""
 
 _STATS = ("min", "mean", "max")
 _PARTS = ("first", "last", "growth")
@@ -48,9 +51,10 @@ THRESHOLDS = f"""
 
 
 def _gauge(field: str) -> str:
+    wide = f"{field}::float8" if field in INT8 else field  # real * float8 needs no cast
     return (
         f"min({field}) AS {field}_min,"
-        f" sum({field}::float8 * secs) / nullif(sum(secs) FILTER (WHERE {field} IS NOT NULL), 0) AS {field}_mean,"
+        f" sum({wide} * secs) / nullif(sum(secs) FILTER (WHERE {field} IS NOT NULL), 0) AS {field}_mean,"
         f" max({field}) AS {field}_max"
     )
 
@@ -64,8 +68,11 @@ def _counter(field: str) -> str:
 
 
 def _raw_columns(prefix: str, fields: Collection[str]) -> str:
-    names = ["series", "source", "ts", '"interval"', *sorted({*fields, "sm_activity", "utilization"})]
-    return ", ".join(f"{prefix}.{name}" for name in names)
+    names = ["series", "source", *sorted({*fields, "sm_activity", "utilization"})]
+    return (
+        f"date_part('epoch', {prefix}.ts)::int8 AS at, {HOLD_INTERVALS} * {prefix}.\"interval\" AS hold, "
+        + ", ".join(f"{prefix}.{name}" for name in names)
+    )
 
 
 def _upsert(table: str, figures: list[str]) -> str:
@@ -86,29 +93,45 @@ FIELDS_SEEN = f"""
 
 
 def five_minutes(fields: Collection[str]) -> str:
-    """Rolls up %(start)s..%(end)s, both on 5-minute bounds, for the series in %(series)s (NULL: all)."""
-    counters, gauges = ([name for name in kind if name in fields] for kind in (COUNTERS, GAUGES))
+    """Rolls up %(start)s..%(end)s, both on 5-minute bounds, for the series in %(series)s (NULL: all).
+
+    %(low)s and %(high)s are the same bounds in epoch seconds: inside, all times are, because that is read and compared
+    faster than times and intervals.
+    """
     columns = _columns(fields)
     figures = [*columns, *_SECONDS]
-    before = "".join(f", lag({field}) OVER track AS {field}_before" for field in counters)
+    return f"""
+    INSERT INTO inventory_rollup_5m (series, bucket, {", ".join(figures)})
+    WITH {_held(fields)}, {_pieces()}, figures AS MATERIALIZED (
+        SELECT series, source, bucket, max(threshold) AS threshold,
+               coalesce(sum(secs - covered) FILTER (WHERE activity >= threshold), 0) AS busy,
+               coalesce(sum(secs - covered) FILTER (WHERE activity < threshold), 0) AS idle,
+               sum(secs) AS held_s, count(*) FILTER (WHERE at >= bucket) AS samples
+               {"".join(f", {aggregate}" for aggregate in _aggregates(fields))}
+        FROM weighed GROUP BY series, source, bucket
+    ), {_merged(columns)}
+    SELECT series, to_timestamp(bucket), {", ".join(figures)} FROM merged ORDER BY bucket, series
+    {_upsert("inventory_rollup_5m", figures)}
+    """  # noqa: S608 - column names are constants of ours
+
+
+def _aggregates(fields: Collection[str]) -> list[str]:
     others = {
         "throttle_reasons": "bit_or(throttle_reasons) AS throttle_reasons",
         "xid": "coalesce(max(xid) FILTER (WHERE closes), max(xid)) AS xid",
     }
-    aggregates = [others[name] for name in OTHERS if name in fields]
-    aggregates += [*map(_counter, counters), *map(_gauge, gauges)]
+    return [
+        *(others[name] for name in OTHERS if name in fields),
+        *(_counter(name) for name in COUNTERS if name in fields),
+        *(_gauge(name) for name in GAUGES if name in fields),
+    ]
+
+
+def _held(fields: Collection[str]) -> str:
+    """`held`: each sample with its threshold and the span, cut to the bounds, in which it holds."""
+    before = "".join(f", lag({field}) OVER track AS {field}_before" for field in COUNTERS if field in fields)
     sources = ", ".join(f"({code}::int2)" for code in range(1, len(SOURCES) + 1))
-    merged = "".join(
-        f", coalesce({', '.join(f'by_{source}.{name}' for source in SOURCES)}) AS {name}" for name in columns
-    )
-    joins = "\n".join(
-        f"LEFT JOIN figures AS by_{source} ON by_{source}.source = {code}"
-        f" AND by_{source}.series = total.series AND by_{source}.bucket = total.bucket"
-        for code, source in enumerate(SOURCES, start=1)
-    )
-    return f"""
-    INSERT INTO inventory_rollup_5m (series, bucket, {", ".join(figures)})
-    WITH due AS MATERIALIZED (
+    return f"""due AS MATERIALIZED (
         SELECT * FROM ({THRESHOLDS}) AS every WHERE %(series)s::int4[] IS NULL OR series = ANY(%(series)s::int4[])
     ), seen AS (
         SELECT {_raw_columns("sample", fields)} FROM inventory_sample AS sample
@@ -123,63 +146,65 @@ def five_minutes(fields: Collection[str]) -> str:
             ORDER BY ts DESC LIMIT 1
         ) AS earlier
     ), tracked AS (
-        SELECT seen.*, coalesce(sm_activity, utilization) AS activity,
-               lead(ts) OVER track AS next_ts, lag(ts) OVER track AS previous_ts,
-               lag("interval") OVER track AS previous_interval{before}
-        FROM seen WINDOW track AS (PARTITION BY series, source ORDER BY ts)
+        SELECT seen.*, coalesce(sm_activity, utilization) AS activity, lead(at) OVER track AS next_at,
+               lag(at) OVER track AS previous_at, lag(at + hold) OVER track AS previous_until{before}
+        FROM seen WINDOW track AS (PARTITION BY series, source ORDER BY at)
     ), held AS MATERIALIZED (
-        SELECT tracked.*, due.threshold,
-               greatest(ts, %(start)s) AS low,
-               least(next_ts, ts + "interval" * interval '{HOLD_INTERVALS} seconds', %(end)s) AS high,
-               ts <= previous_ts + previous_interval * interval '{HOLD_INTERVALS} seconds' AS near
+        SELECT tracked.*, due.threshold, greatest(at, %(low)s) AS low, least(next_at, at + hold, %(high)s) AS high
         FROM tracked JOIN due USING (series)
-        WHERE least(next_ts, ts + "interval" * interval '{HOLD_INTERVALS} seconds') > %(start)s
-    ), cover AS (
-        SELECT series, range_agg(tstzrange(low, high)) FILTER (WHERE source = 1) AS below_1,
-               range_agg(tstzrange(low, high)) AS below_2
+        WHERE least(next_at, at + hold) > %(low)s
+    )"""  # noqa: S608 - column names are constants of ours
+
+
+def _pieces() -> str:
+    """`weighed`: the spans cut at bucket bounds, with the seconds that a higher source covers with activity."""
+    return f"""cover AS (
+        SELECT series, range_agg(int8range(low, high)) FILTER (WHERE source = 1) AS below_1,
+               range_agg(int8range(low, high)) AS below_2
         FROM held
         WHERE activity IS NOT NULL AND source < 3 AND series IN (SELECT series FROM held WHERE source > 1)
         GROUP BY series
     ), pieces AS (
-        SELECT held.*, date_bin('5 minutes', low, 'epoch') AS bucket,
-               low AS piece_low, least(high, date_bin('5 minutes', low, 'epoch') + interval '5 minutes') AS piece_high
+        SELECT held.*, low - low %% {BUCKET} AS bucket,
+               low AS piece_low, least(high, low - low %% {BUCKET} + {BUCKET}) AS piece_high
         FROM held
         UNION ALL
-        SELECT held.*, bucket, bucket, least(high, bucket + interval '5 minutes')
-        FROM held CROSS JOIN LATERAL generate_series(
-            date_bin('5 minutes', low, 'epoch') + interval '5 minutes', high - interval '1 second', '5 minutes'
-        ) AS bucket
-        WHERE high > date_bin('5 minutes', low, 'epoch') + interval '5 minutes'
+        SELECT held.*, bucket, bucket, least(high, bucket + {BUCKET})
+        FROM held CROSS JOIN LATERAL generate_series(low - low %% {BUCKET} + {BUCKET}, high - 1, {BUCKET}) AS bucket
+        WHERE high > low - low %% {BUCKET} + {BUCKET}
     ), weighed AS (
-        SELECT pieces.*, date_part('epoch', piece_high - piece_low) AS secs,
-               ts >= bucket AND (previous_ts IS NULL OR previous_ts < bucket) AS opens,
-               ts >= bucket AND (next_ts IS NULL OR next_ts >= bucket + interval '5 minutes') AS closes,
-               ts >= bucket AND near AS follows,
+        SELECT pieces.*, (piece_high - piece_low)::float8 AS secs,
+               at >= bucket AND (previous_at IS NULL OR previous_at < bucket) AS opens,
+               at >= bucket AND (next_at IS NULL OR next_at >= bucket + {BUCKET}) AS closes,
+               at >= bucket AND at <= previous_until AS follows,
                CASE WHEN source = 1 OR activity IS NULL THEN 0 ELSE coalesce((
-                   SELECT sum(date_part('epoch', upper(part) - lower(part)))
+                   SELECT sum(upper(part) - lower(part))
                    FROM unnest(CASE source WHEN 2 THEN cover.below_1 ELSE cover.below_2 END
-                               * tstzmultirange(tstzrange(piece_low, piece_high))) AS part
-               ), 0) END AS covered
+                               * int8multirange(int8range(piece_low, piece_high))) AS part
+               ), 0)::float8 END AS covered
         FROM pieces LEFT JOIN cover ON cover.series = pieces.series AND source > 1
-    ), figures AS MATERIALIZED (
-        SELECT series, source, bucket, max(threshold) AS threshold,
-               coalesce(sum(secs - covered) FILTER (WHERE activity >= threshold), 0) AS busy,
-               coalesce(sum(secs - covered) FILTER (WHERE activity < threshold), 0) AS idle,
-               sum(secs) AS held_s, count(*) FILTER (WHERE ts >= bucket) AS samples
-               {"".join(f", {aggregate}" for aggregate in aggregates)}
-        FROM weighed GROUP BY series, source, bucket
-    ), total AS (
+    )"""  # noqa: S608 - a constant of ours
+
+
+def _merged(columns: list[str]) -> str:
+    """`merged`: one row a bucket, each column from the highest source that has it."""
+    merged = "".join(
+        f", coalesce({', '.join(f'by_{source}.{name}' for source in SOURCES)}) AS {name}" for name in columns
+    )
+    joins = "\n".join(
+        f"LEFT JOIN figures AS by_{source} ON by_{source}.source = {code}"
+        f" AND by_{source}.series = total.series AND by_{source}.bucket = total.bucket"
+        for code, source in enumerate(SOURCES, start=1)
+    )
+    return f"""total AS (
         SELECT series, bucket, sum(busy) AS busy_s, sum(idle) AS idle_s,
-               greatest(0, 300 - sum(busy) - sum(idle)) AS unknown_s,
+               greatest(0, {BUCKET} - sum(busy) - sum(idle)) AS unknown_s,
                max(held_s) AS held_s, sum(samples) AS samples, max(threshold) AS threshold
         FROM figures GROUP BY series, bucket
     ), merged AS (
         SELECT total.*{merged} FROM total
         {joins}
-    )
-    SELECT series, bucket, {", ".join(figures)} FROM merged ORDER BY bucket, series
-    {_upsert("inventory_rollup_5m", figures)}
-    """  # noqa: S608 - column names are constants of ours
+    )"""  # noqa: S608 - column names are constants of ours
 
 
 def hours() -> str:

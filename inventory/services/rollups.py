@@ -19,7 +19,7 @@ from inventory.services.partitions import add_rollup_month, add_rollup_year
 SETTLE = timedelta(seconds=30)
 """How long a closed bucket waits for its last samples; what comes later is rolled up again as late."""
 
-BUCKET = timedelta(minutes=5)
+BUCKET = timedelta(seconds=rollup_sql.BUCKET)
 HOUR = timedelta(hours=1)
 _STATE = "SELECT claimed, done FROM inventory_rollup_state"
 _STATE_LOCKED = f"{_STATE} FOR NO KEY UPDATE"
@@ -153,7 +153,10 @@ def _hours(start: datetime, end: datetime, series: list[int] | None) -> int:
 
 def _parameters(start: datetime, end: datetime, series: list[int] | None) -> dict[str, Any]:
     look_back = timedelta(seconds=rollup_sql.LOOK_BACK)
-    return {"start": start, "end": end, "series": series, "since": start - look_back}
+    return {
+        "start": start, "end": end, "series": series, "since": start - look_back,
+        "low": int(start.timestamp()), "high": int(end.timestamp()),
+    }  # fmt: skip
 
 
 def _make(sql: str, start: datetime, end: datetime, series: list[int] | None) -> int:
