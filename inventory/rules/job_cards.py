@@ -175,7 +175,7 @@ def attribute(
     new = [one for one in told if (one.card, one.slice) not in known]
     if len(new) > lacking:
         return [], f"its processes are on {len(new)} cards of which {lacking} can be its own"
-    return new, "" if len(new) == lacking else "not told, and no process of it was seen on the missing ones"
+    return new, "" if len(new) == lacking else f"its processes were seen on {len(new)} of {lacking}"
 
 
 def _filled(binding: Binding, node: NodeCards, held: list[Held], unknown: str) -> Resolved:

@@ -1,10 +1,11 @@
 """Servers: found again by what identifies them, made when new, joined when two records are one machine."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Manager, Q
 from django.utils import timezone
 
 from inventory.models import (
@@ -81,10 +82,13 @@ def find_or_create_node(
 
     `source` is agent, exporter or bmc. A node that answers already serves, so a new one is adopted
     into `active`. A found node keeps its place: moving a server in the tree is an operator's act.
+    A name finds a node only where a scheduler lists it and nothing that knows its identity reads it yet.
     """
     with transaction.atomic():
         node = find_node(machine_id=machine_id, system_serial=system_serial, system_uuid=system_uuid)
         wanted = node_identity(machine_id=machine_id, serial=system_serial, uuid=system_uuid)
+        if node is None:
+            node = _known_to_scheduler(hostname, site, cluster, wanted, source)
         if node is not None:
             complete_identity(node=node, identity=wanted)
             if node.state == "retired":
@@ -106,6 +110,31 @@ def find_or_create_node(
         text = f"Node {node.name} was {_SEEN_BY.get(source, 'added')} at site {site.name} and is in service."
         write_entries(notes=[Note(JournalKind.NODE_ENROLLED, text, at, node.id, None, source)])
         return node
+
+
+def _known_to_scheduler(
+    hostname: str, site: Site, cluster: Cluster | None, identity: NodeIdentity, source: str
+) -> Node | None:
+    """The one node that a scheduler of the cluster (of the site, without one) lists under the host name.
+
+    None when several have it, when the identity speaks against it, or when such a source reads it already.
+    """
+    short = hostname.partition(".")[0]
+    if not short:
+        return None
+    names = Q(pk__in=[])
+    for name in {hostname, short}:
+        names |= Q(name__iexact=name) | Q(hostname__iexact=name)
+    listed = SchedulerNode.objects.filter(names, gone_at=None, connection__cluster__site=site)
+    if cluster is not None:
+        listed = listed.filter(connection__cluster=cluster)
+    found = set(listed.exclude(node=None).values_list("node", flat=True)[:3])
+    if len(found) != 1:
+        return None
+    node = Node.objects.select_for_update(no_key=True).get(pk=found.pop())
+    readers: dict[str, Manager[Any]] = {"agent": Agent.objects, "bmc": Bmc.objects, "exporter": Exporter.objects}
+    taken = source in readers and readers[source].filter(node=node).exists()
+    return None if taken or identity_of(node).contradicts(identity) else node
 
 
 def complete_identity(*, node: Node, identity: NodeIdentity) -> bool:

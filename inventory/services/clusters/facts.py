@@ -43,12 +43,17 @@ def run_facts(run: RunReading) -> dict[str, Any]:
 
 
 def _facts(run: JobFacts) -> dict[str, Any]:
-    facts: dict[str, Any] = {name: getattr(run, name)[:length] for name, length in TEXTS.items()}
+    facts: dict[str, Any] = {name: _text(getattr(run, name), most) for name, most in TEXTS.items()}
     for name in PLAIN:
         facts[name] = getattr(run, name)
     facts["node_names"] = list(run.nodes)
     facts["cards_by_type"] = dict(run.cards_by_type)
     return facts
+
+
+def _text(value: str, most: int) -> str:
+    """Cut to what the column takes; without NUL, which no text column can hold."""
+    return value[:most].replace("\0", "") if value else value
 
 
 def live_digest(job: JobReading) -> str:

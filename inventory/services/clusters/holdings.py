@@ -18,6 +18,7 @@ from inventory.rules.job_cards import Binding, Held, NodeCards, Told, attribute,
 from inventory.rules.jobs import HOLDING, CardKind
 from inventory.services.clusters.nodes import NodeBook
 from inventory.services.clusters.standing import cards_on
+from sensaka.platform.bulk import write_rows
 
 _SHARED = frozenset({CardKind.SHARD, CardKind.MPS})
 _NOT_TOLD = "the scheduler does not tell which cards it holds"
@@ -97,8 +98,8 @@ class Holdings:
             gone += [key for ids in left.values() for key in ids]
         if gone:
             JobCard.objects.filter(pk__in=gone).delete()
-        JobNode.objects.bulk_create(nodes, batch_size=5000)
-        JobCard.objects.bulk_create(new, batch_size=5000)
+        write_rows(nodes)
+        write_rows(new)
         return bool(nodes or gone or new)
 
     def _load(self) -> None:

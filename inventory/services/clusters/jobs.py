@@ -20,13 +20,13 @@ from inventory.services.clusters.facts import FACTS, live_digest, live_facts, ru
 from inventory.services.clusters.holdings import Holdings
 from inventory.services.clusters.nodes import NodeBook
 from inventory.services.clusters.reading import SeenJobs
+from sensaka.platform.bulk import write_rows
 from sensaka.platform.fields import new_ids
 
 _WRITTEN = (
     *FACTS, "cards_known", "cards_reason", "final_gpu_seconds", "open", "seen_at", "missing_since", "accounted_at",
     "lost_at", "live_digest", "run_digest",
 )  # fmt: skip
-_AT_ONCE = 1000  # rows a statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +214,4 @@ def _write(rows: list[Job]) -> None:
     new = [row for row in rows if row._state.adding]
     for row, ident in zip(new, new_ids(len(new)), strict=True):
         row.pk = ident
-    for start in range(0, len(rows), _AT_ONCE):
-        Job.objects.bulk_create(
-            rows[start : start + _AT_ONCE],
-            update_conflicts=True,
-            unique_fields=["cluster", "key"],
-            update_fields=[*_WRITTEN, "updated_at"],
-        )
+    write_rows(rows, unique=["cluster", "key"], update=[*_WRITTEN, "updated_at"])

@@ -61,7 +61,8 @@ class Lab:
 
     def cards(self, key: str) -> list[tuple[str, int | None, str]]:
         rows = JobCard.objects.filter(job__cluster=self.cluster, job__key=key).select_related("node", "card")
-        return sorted((row.node.name, row.card.minor if row.card else None, row.source) for row in rows)
+        found = [(row.node.name, row.card.minor if row.card else None, row.source) for row in rows]
+        return sorted(found, key=lambda one: (one[0], -1 if one[1] is None else one[1], one[2]))
 
     def node(self, name: str) -> Node:
         return Node.objects.get(cluster=self.cluster, name=name)
