@@ -90,7 +90,8 @@ class Job(Record):
             models.Index(fields=["account", "-submitted_at"], name="job_account"),
             models.Index(fields=["user", "-submitted_at"], name="job_user"),
             models.Index(fields=["cluster", "job_id"], name="job_scheduler_id"),
-            models.Index(fields=["updated_at"], name="job_changed"),
+            models.Index(fields=["updated_at", "id"], name="job_changed"),
+            models.Index(fields=["comment"], condition=Q(comment__startswith="sensaka:"), name="job_mark"),
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
 """Who may use what: pools, specs, tenants, quotas, requests and the ledger of allocations."""
 
 from pools.models.allocations import Allocation, AllocationSource
+from pools.models.ledger import LedgerMark
 from pools.models.pools import IdlePolicy, Pool, PoolMember, PoolRule, SharingMode
 from pools.models.quotas import UNITS, OverQuota, Period, Quota, QuotaLimit, Resource, UsageKind, UsageRecord
 from pools.models.reclaims import OPEN_IDLE, IdleCase, IdleState, Reclaim, ReclaimState
@@ -37,6 +38,7 @@ __all__ = [
     "IdlePolicy",
     "IdleState",
     "Launch",
+    "LedgerMark",
     "MaintenanceWindow",
     "MappingKind",
     "MappingRule",

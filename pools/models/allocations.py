@@ -3,7 +3,7 @@
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateTimeRangeField, IntegerRangeField, RangeOperators
 from django.db import models
-from django.db.models import Q
+from django.db.models import Deferrable, Q
 
 from pools.models.pools import Pool
 from pools.models.requests import Request
@@ -25,7 +25,8 @@ class Allocation(ScopedRecord):
 
     `share` is in thousandths of the card, a whole card being [0, 1000). `span` is open while it is held;
     `ends_at` is when its time limit ends it. Without a tenant it is *unassigned*: held, but no rule says
-    by whom. Two rows of one card whose shares and spans overlap can't both be stored.
+    by whom. `suspended`: its job stood still meanwhile and kept the card; schedulers' accounts leave that
+    time out. Two rows of one card whose shares and spans overlap can't both be stored.
     """
 
     card = models.ForeignKey("inventory.Card", on_delete=models.PROTECT, related_name="+")
@@ -44,6 +45,7 @@ class Allocation(ScopedRecord):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", null=True, blank=True)
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="+", null=True, blank=True)
     source = models.CharField(max_length=16, choices=AllocationSource.choices)
+    suspended = models.BooleanField(default=False)
     outcome = models.CharField(max_length=500, blank=True, help_text="How it ended")
 
     class Meta:
@@ -56,6 +58,8 @@ class Allocation(ScopedRecord):
                     ("share", RangeOperators.OVERLAPS),
                     ("span", RangeOperators.OVERLAPS),
                 ],
+                # checked after each statement, so that two holders can change places in one
+                deferrable=Deferrable.IMMEDIATE,
             ),
             models.CheckConstraint(
                 condition=Q(share__contained_by=(0, 1000), share__isempty=False), name="allocation_share_of_a_card"

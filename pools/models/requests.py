@@ -81,6 +81,11 @@ class Request(ScopedRecord):
     attempt = models.PositiveSmallIntegerField(default=0)
     preempted = models.PositiveSmallIntegerField(default=0, help_text="times")
     mark = models.CharField(max_length=64, blank=True)
+    job_reference = models.CharField(max_length=400, blank=True, help_text="What its scheduler calls the launched job")
+    launch_tried_at = models.DateTimeField(null=True, blank=True, help_text="It may have been submitted since")
+    leased_until = models.DateTimeField(null=True, blank=True, help_text="Somebody talks to its cluster until then")
+    leaves_at = models.DateTimeField(null=True, blank=True, help_text="End of the grace of a preemption")
+    told_at = models.DateTimeField(null=True, blank=True, help_text="The signal to leave was delivered")
     outcome = models.CharField(max_length=500, blank=True, help_text="How it ended")
     idempotency_key = models.CharField(max_length=200, blank=True)
 

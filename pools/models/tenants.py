@@ -189,10 +189,12 @@ class Mode(models.TextChoices):
 
 
 class ClusterMode(Record):
-    """Who decides in a cluster. Without a row a cluster is observed."""
+    """Who decides in a cluster, and where launched work runs. Without a row a cluster is observed."""
 
     cluster = models.OneToOneField("inventory.Cluster", on_delete=models.CASCADE, related_name="+")
     mode = models.CharField(max_length=16, choices=Mode.choices, default=Mode.OBSERVED)
+    working_directory = models.CharField(max_length=500, default="/tmp", help_text="Of launched scripts")  # noqa: S108
+    output = models.CharField(max_length=500, default="/dev/null", help_text="As sbatch's --output; %j is the job")
 
     def __str__(self) -> str:
         return self.mode
