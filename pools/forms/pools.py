@@ -71,7 +71,7 @@ class PoolForm(RowForm):
         label=_("How cards may be used"),
     )  # fmt: skip
     tenants = forms.ModelMultipleChoiceField(
-        Tenant.objects.all(), required=False, label=_("Only for"),
+        Tenant.objects.all(), required=False, label=_("Only for"), widget=forms.CheckboxSelectMultiple,
         help_text=_("Nobody chosen: every tenant may use it."),
     )  # fmt: skip
     longest_run = ScaledField(
@@ -100,6 +100,7 @@ class PoolForm(RowForm):
             "idle_after", "idle_grace", "idle_warning_gap", "idle_coverage",
         ]  # fmt: skip
         labels = {"accepting": _("Takes new requests"), "idle_policy": _("Cards that are held and not used")}
+        help_texts = {"accepting": ""}
 
 
 class NewPoolForm(RuleForm):

@@ -48,6 +48,7 @@ class SpecForm(RowForm):
             "mode": _("How a card is used"), "near": _("Units of a request stand in"),
             "price": _("Price per unit-hour"), "active": _("Offered"),
         }  # fmt: skip
+        help_texts = {"price": "", "active": _("Withdrawn, it can't be asked for; what was asked for stays.")}
 
     def clean(self) -> dict[str, Any]:
         """Fields of other ways of sharing are hidden on the page, so what they hold is dropped."""

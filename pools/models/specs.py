@@ -76,6 +76,14 @@ class Spec(ScopedRecord):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def price_words(self) -> str:
+        """As "2.90 EUR" or "0.0375 EUR"; empty without a price."""
+        if self.price is None:
+            return ""
+        exact = f"{self.price.normalize():f}"
+        return f"{exact if len(exact.partition('.')[2]) > 2 else f'{self.price:.2f}'} {self.currency}"
+
     @classmethod
     def scope(cls, user: User) -> Q:
         """What is offered on a pool that the person may use."""

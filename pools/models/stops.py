@@ -1,5 +1,7 @@
 """What keeps work from starting: holds, and the times in which nodes are needed for something else."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
@@ -93,6 +95,13 @@ class MaintenanceWindow(Record):
         return self.name
 
     @property
-    def place(self) -> object:
+    def place(self) -> Any:
         """The site, cluster, rack or node that it is about."""
         return self.node or self.rack or self.cluster or self.site
+
+    @property
+    def place_words(self) -> str:
+        """As "rack A01, Central"."""
+        kind = next(name for name in PLACE_TARGETS if getattr(self, f"{name}_id") is not None)
+        place = self.place
+        return f"{kind} {place.name}" if kind == "site" else f"{kind} {place.name}, {place.site.name}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -53,15 +53,20 @@ SELECT quota.id, SUM(newest.amount)
 
 
 def period_of(period: str, zone: str, now: datetime) -> tuple[datetime, datetime]:
-    """The calendar period around `now` in a time zone, as [start, end) in aware times."""
-    local = now.astimezone(ZoneInfo(zone))
+    """The calendar period around `now` in a time zone, as [start, end) in UTC."""
+    start, end = _local_period(period, now.astimezone(ZoneInfo(zone)))
+    return start.astimezone(UTC), end.astimezone(UTC)
+
+
+def _local_period(period: str, local: datetime) -> tuple[datetime, datetime]:
+    """Midnights by the wall clock: arithmetic on aware times of one zone keeps it, whatever the clocks do."""
     day = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     match period:
         case Period.DAY:
-            return day, _midnight(day, day + timedelta(days=1))
+            return day, day + timedelta(days=1)
         case Period.WEEK:
             start = day - timedelta(days=day.weekday())
-            return start, _midnight(day, start + timedelta(days=7))
+            return start, start + timedelta(days=7)
         case Period.MONTH:
             start, months = day.replace(day=1), 1
         case Period.QUARTER:
@@ -70,11 +75,6 @@ def period_of(period: str, zone: str, now: datetime) -> tuple[datetime, datetime
             start, months = day.replace(day=1, month=1), 12
     later = start.month - 1 + months
     return start, start.replace(year=start.year + later // 12, month=later % 12 + 1)
-
-
-def _midnight(day: datetime, wanted: datetime) -> datetime:
-    """Wall-clock midnight: arithmetic on aware times of one zone keeps the wall clock, whatever the clocks do."""
-    return wanted.replace(tzinfo=day.tzinfo)
 
 
 @dataclass(frozen=True, slots=True)

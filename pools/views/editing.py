@@ -14,6 +14,10 @@ from pools.forms.base import refused
 from sensaka.kernel.errors import Conflict, InvalidInput
 
 Save = Callable[[], Any]
+_LISTS = {
+    "pools": "Pools", "specs": "Specs", "tenants": "Tenants", "quotas": "Quotas", "maintenance": "Maintenance",
+    "priority-classes": "Priority classes",
+}  # fmt: skip
 
 
 def edit(
@@ -31,6 +35,7 @@ def edit(
             return redirect(back, *back_args)
     shown = {
         "form": form, "title": title, "back": back, "back_args": back_args, "lead": lead, "act": act or _("Save"),
+        "back_title": _(_LISTS[back]) if back in _LISTS else _("Back"),
         "dependent": getattr(form, "DEPENDENT", {}), **context,
     }  # fmt: skip
     return render(request, template, shown)

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import F, Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from pools.forms.base import refused
 from pools.forms.quotas import LimitFormSet, QuotaForm, limits_shown, shown_amount
-from pools.models import Quota, Resource, Tenant
+from pools.models import Quota, QuotaLimit, Resource, Tenant
 from pools.selectors.held import held_of
 from pools.selectors.quotas import Used, use_of
 from pools.services import quotas as services
@@ -41,7 +41,12 @@ def _line(one: Used) -> dict[str, Any]:
 
 
 def _lines(rows: QuerySet[Quota]) -> list[dict[str, Any]]:
-    quotas = list(rows.select_related("tenant", "project").prefetch_related("limits__model"))
+    limits = QuotaLimit.objects.select_related("model").order_by("resource", F("model__name").asc(nulls_first=True))
+    quotas = list(
+        rows.select_related("tenant", "project")
+        .prefetch_related(Prefetch("limits", queryset=limits))
+        .order_by("tenant__name", F("project__name").asc(nulls_first=True))
+    )
     use = use_of(quotas)
     return [{"quota": quota, "limits": [_line(one) for one in use[quota.pk]]} for quota in quotas]
 

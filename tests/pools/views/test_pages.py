@@ -399,23 +399,44 @@ def test_use_beyond_the_limit_is_shown_as_borrowed(
 def test_windows_are_typed_in_the_persons_own_zone(place: World, sign_in: SignIn) -> None:
     user = User.objects.create_user(username="zurich", role=Role.OPERATOR, time_zone="Europe/Zurich")
     client = sign_in(user)
-    body = {"name": "firmware", "starts_at": "2099-07-01T08:00", "ends_at": "2099-07-01T10:00", "rack": "",
-            "site": place.site.pk}  # fmt: skip
+    body = {"name": "firmware", "starts_at": "2099-07-01T08:00", "ends_at": "2099-07-01T10:00", "kind": "site",
+            "site": place.site.pk, "node_name": "left-over"}  # fmt: skip
     assert client.post(reverse("window-add"), body).status_code == 302
     row = MaintenanceWindow.objects.get()
     assert row.starts_at.isoformat() == "2099-07-01T06:00:00+00:00"
-    shown = client.get(reverse("window-edit", args=[row.pk])).content.decode()
+    where = reverse("window-edit", args=[row.pk])
+    shown = client.get(where).content.decode()
     assert 'value="2099-07-01T08:00"' in shown
     assert "In the time zone Europe/Zurich." in shown
-    for wrong in (
-        {"ends_at": "2099-07-01T07:00"},
-        {"node": place.nodes[0].pk},
-        {"site": ""},
-        {"ends_at": "2001-01-01T00:00"},
-    ):
-        assert client.post(reverse("window-add"), {**body, **wrong}).status_code == 200
+    moved = client.post(where, {**body, "kind": "node", "node_name": "n2"})
+    assert moved.status_code == 302
+    row.refresh_from_db()
+    assert (row.site, row.node, row.place_words) == (None, place.nodes[1], "node n2, Basel")
+    texts = list(JournalEntry.objects.order_by("id").values_list("text", flat=True))
+    assert texts[-1] == "Maintenance window firmware was changed: node, site."
     assert client.post(reverse("window-cancel", args=[row.pk])).status_code == 302
     assert "Called off" in client.get(reverse("maintenance")).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"ends_at": "2099-07-01T07:00"}, "The end lies after the start."),
+        ({"ends_at": "2001-01-01T00:00", "starts_at": "2000-01-01T00:00"}, "The end lies in the past"),
+        ({"kind": "node", "node_name": "n99"}, "There is no node of this name."),
+        ({"kind": "rack"}, "Say which one."),
+        ({"starts_at": "tomorrow"}, "Enter a valid date/time."),
+    ],
+)
+def test_a_window_that_can_not_be_says_why(
+    place: World, operator: User, sign_in: SignIn, wrong: dict[str, str], said: str
+) -> None:
+    body = {"name": "m", "starts_at": "2099-07-01T08:00", "ends_at": "2099-07-01T10:00", "kind": "site",
+            "site": place.site.pk}  # fmt: skip
+    answer = sign_in(operator).post(reverse("window-add"), {**body, **wrong})
+    assert answer.status_code == 200
+    assert said in answer.content.decode()
+    assert not MaintenanceWindow.objects.exists()
 
 
 @pytest.mark.parametrize(
