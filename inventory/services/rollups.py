@@ -21,6 +21,9 @@ SETTLE = timedelta(seconds=30)
 
 BUCKET = timedelta(seconds=rollup_sql.BUCKET)
 HOUR = timedelta(hours=1)
+STRETCH = timedelta(minutes=15)
+"""How much is made by one statement: of 5,000 cards that sorts in memory, a whole hour would not."""
+
 _STATE = "SELECT claimed, done FROM inventory_rollup_state"
 _STATE_LOCKED = f"{_STATE} FOR NO KEY UPDATE"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -139,10 +142,15 @@ def _mend_hour() -> int | None:
 def _five_minutes(start: datetime, end: datetime, series: list[int] | None) -> int:
     add_rollup_month(day=start.astimezone(UTC).date())
     add_rollup_month(day=(end - BUCKET).astimezone(UTC).date())
-    with connection.cursor() as cursor:
-        cursor.execute(rollup_sql.FIELDS_SEEN, _parameters(start, end, series))
-        (seen,) = cursor.fetchone()
-    return _make(rollup_sql.five_minutes(frozenset(seen)), start, end, series)
+    rows = 0
+    while start < end:
+        until = min(end, floor(start, STRETCH) + STRETCH)
+        with connection.cursor() as cursor:
+            cursor.execute(rollup_sql.FIELDS_SEEN, _parameters(start, until, series))
+            (seen,) = cursor.fetchone()
+        rows += _make(rollup_sql.five_minutes(frozenset(seen)), start, until, series)
+        start = until
+    return rows
 
 
 def _hours(start: datetime, end: datetime, series: list[int] | None) -> int:
