@@ -16,7 +16,7 @@ def insert(card: Card, share: str, span: str, **columns: Any) -> None:
     """A row as somebody with psql would write it, past every service."""
     values = {
         "card_id": card.pk, "node_id": card.node_id, "share": share, "span": span, "source": "observed", "attempt": 0,
-        "unit": 0, "outcome": "", "created_at": NOW, "updated_at": NOW, **columns,
+        "unit": 0, "outcome": "", "suspended": False, "created_at": NOW, "updated_at": NOW, **columns,
     }  # fmt: skip
     names = ", ".join(values)
     marks = ", ".join(["%s"] * len(values))
