@@ -113,7 +113,7 @@ def _resolution(start: datetime, end: datetime, points: int, now: datetime) -> t
     span = end - start
     if span <= RAW_SPAN and start >= now - settings.RAW_RETENTION:
         table, least = "raw", _STEPS[0]
-    elif span <= FIVE_MINUTES_SPAN:
+    elif span <= FIVE_MINUTES_SPAN and start >= now - settings.ROLLUP_RETENTION:
         table, least = "5m", 5 * _MINUTE
     else:
         table, least = "1h", _HOUR

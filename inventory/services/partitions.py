@@ -11,6 +11,8 @@ log = logging.getLogger(__name__)
 
 DAYS_AHEAD = 3
 _NAME = "inventory_sample_"
+_ROLLUPS = (("inventory_rollup_5m", "%Y%m", 32), ("inventory_rollup_1h", "%Y", 366))
+"""Tables of rollups, how their partitions are named after their first day, and days that are one of them at most."""
 
 _needs: list[Callable[[], datetime | None]] = []
 
@@ -75,24 +77,46 @@ def drop_old_partitions(*, now: datetime | None = None) -> list[date]:
     for day in sample_days():
         if datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1) > keep_from:
             break
-        try:
-            with transaction.atomic(), connection.cursor() as cursor:
-                cursor.execute("SET LOCAL lock_timeout = '2s'")
-                cursor.execute(f"DROP TABLE {_NAME}{day:%Y%m%d}")
-        except OperationalError as error:
-            log.warning("raw samples of %s stay until the next run: %s", day, error)
+        if not _drop(f"{_NAME}{day:%Y%m%d}"):
             break
         dropped.append(day)
     return dropped
 
 
+def drop_old_rollups(*, now: datetime | None = None) -> list[str]:
+    """Drop the months of 5-minute rollups and the years of hourly ones that are past their retention, by name."""
+    moment = now or datetime.now(UTC)
+    dropped = []
+    keep = (moment - settings.ROLLUP_RETENTION, moment - settings.HOURLY_RETENTION)
+    for (table, form, longest), keep_from in zip(_ROLLUPS, keep, strict=True):
+        for name in _leaves(table):
+            first = datetime.strptime(name.removeprefix(f"{table}_"), form).replace(tzinfo=UTC)
+            if first + timedelta(days=longest) <= keep_from and _drop(name):
+                dropped.append(name)
+    return dropped
+
+
+def _drop(name: str) -> bool:
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '2s'")
+            cursor.execute(f"DROP TABLE {name}")
+    except OperationalError as error:
+        log.warning("%s stays until the next run: %s", name, error)
+        return False
+    return True
+
+
 def sample_days() -> list[date]:
     """The UTC days that have a partition of raw samples, oldest first."""
+    return [datetime.strptime(name.removeprefix(_NAME), "%Y%m%d").date() for name in _leaves("inventory_sample")]  # noqa: DTZ007
+
+
+def _leaves(table: str) -> list[str]:
+    """The partitions of a table by name, which is also the order of time."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relid::regclass::text FROM pg_partition_tree('inventory_sample') WHERE isleaf ORDER BY 1"
-        )
-        return [datetime.strptime(name.removeprefix(_NAME), "%Y%m%d").date() for (name,) in cursor]  # noqa: DTZ007
+        cursor.execute("SELECT relid::regclass::text FROM pg_partition_tree(%s) WHERE isleaf ORDER BY 1", [table])
+        return [name for (name,) in cursor]
 
 
 def _rolled_up_to() -> datetime:

@@ -22,6 +22,8 @@ def make_partitions() -> None:
     """Some times a day, so that a missed run costs nothing: days ahead are made, days past their time dropped."""
     made = partitions.make_partitions()
     dropped = partitions.drop_old_partitions()
+    if rollups_dropped := partitions.drop_old_rollups():
+        log.info("rollups dropped: %s", ", ".join(rollups_dropped))
     if made or dropped:
         log.info(
             "%d partitions made; raw samples dropped of %s", made, [day.isoformat() for day in dropped] or "no day"

@@ -184,6 +184,11 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "run" / "beat-schedule")
 
 # Raw samples are kept this long; the writer refuses older ones by name.
 RAW_RETENTION = timedelta(days=14)
+# Rollups are kept at least this long and dropped by whole partitions: months of 5 minutes, years of hours.
+ROLLUP_RETENTION = timedelta(days=env.integer("ROLLUP_DAYS", 3 * 366, low=31, high=36_600))
+HOURLY_RETENTION = max(
+    ROLLUP_RETENTION, timedelta(days=env.integer("HOURLY_ROLLUP_DAYS", 10 * 366, low=366, high=36_600))
+)
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

@@ -101,6 +101,32 @@ def test_days_are_kept_for_their_time_and_for_whoever_needs_them(monkeypatch: py
     assert partitions.make_partitions(now=later) == 0
 
 
+def test_rollups_are_dropped_by_month_and_year_when_their_time_is_over() -> None:
+    """A partition goes when its last row is past the retention, not its first."""
+    today = now()
+    month = (today - settings.ROLLUP_RETENTION).date()
+    year = (today - settings.HOURLY_RETENTION).date()
+    for day in (month, month - timedelta(days=62)):
+        partitions.add_rollup_month(day=day)
+    for step in (0, 366, 732):
+        partitions.add_rollup_year(day=year - timedelta(days=step))
+    old_month, old_year = month - timedelta(days=62), year - timedelta(days=732)
+    dropped = partitions.drop_old_rollups(now=today)
+    assert f"inventory_rollup_5m_{old_month:%Y%m}" in dropped
+    assert f"inventory_rollup_1h_{old_year:%Y}" in dropped
+    assert f"inventory_rollup_5m_{month:%Y%m}" not in dropped
+    assert f"inventory_rollup_1h_{year:%Y}" not in dropped
+    assert partitions.drop_old_rollups(now=today) == []
+    assert not partitions.add_rollup_month(day=today.date())
+    assert not partitions.add_rollup_year(day=year)
+
+
+def test_an_old_hour_is_shown_from_hours_when_its_5_minutes_are_gone() -> None:
+    end = now() - settings.ROLLUP_RETENTION
+    found = history(1, start=end - timedelta(hours=1), end=end, fields=["power"], points=60)
+    assert (found.source_table, found.resolution_seconds) == ("1h", 3600)
+
+
 def test_no_day_is_dropped_before_it_is_rolled_up() -> None:
     later = now() + timedelta(days=10)
     set_watermark(now() - timedelta(days=30))
