@@ -1,11 +1,15 @@
 """A stand-in cluster for tests, and drivers for it with exactly the rights of the manifest that we ship."""
 
+import asyncio
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from inventory.drivers.clusters import KubernetesTarget, open_kubernetes
-from inventory.drivers.clusters.capabilities import ClusterDriver
+from inventory.drivers.clusters.capabilities import ClusterDriver, JobSpec
 from inventory.drivers.clusters.kubernetes import Access, KubernetesCluster
+from inventory.drivers.clusters.readings import JobReading
 from inventory.drivers.fake.kubernetes import KubernetesServer
 from inventory.drivers.fake.kubernetes.cluster import (
     add_namespace,
@@ -72,3 +76,40 @@ class Handle:
 
     def unreachable(self) -> ClusterDriver:
         return KubernetesCluster(Access(server="https://127.0.0.1:9", token="x"))
+
+
+def job_of(**changes: Any) -> JobSpec:
+    """A job of one card in team-a."""
+    fixed = {"name": "train", "script": "sleep 600", "mark": "sensaka:r1", "working_directory": "", "cards": 1}
+    return JobSpec(**(fixed | {"image": "busybox", "account": "team-a"} | changes))
+
+
+def pod_body(name: str, *, cards: int = 1, **changes: Any) -> dict[str, Any]:
+    """A pod that somebody starts by hand."""
+    resources = {"limits": {"nvidia.com/gpu": str(cards)}} if cards else {}
+    spec = {
+        "containers": [{"name": "main", "image": "busybox", "resources": resources}],
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+    }
+    return {"metadata": {"name": name, **changes.get("metadata", {})}, "spec": spec | changes.get("spec", {})}
+
+
+async def seen_in(driver: ClusterDriver, job_id: str, *states: str, count: int = 1) -> list[JobReading]:
+    """The runs of a job, once so many are in one of the states."""
+    end = time.monotonic() + DEADLINE
+    while True:
+        reading = await driver.read_jobs(deadline=DEADLINE)
+        assert reading.complete, reading.failures
+        jobs = [job for job in reading.jobs if job.job_id == job_id]
+        if len(found := [job for job in jobs if job.state in states]) >= count:
+            return found
+        assert time.monotonic() < end, [(job.state, job.reason) for job in jobs]
+        await asyncio.sleep(0.05)
+
+
+async def until(check: Callable[[], bool], what: str) -> None:
+    """Polls until it is so."""
+    end = time.monotonic() + DEADLINE
+    while not check():
+        assert time.monotonic() < end, what
+        await asyncio.sleep(0.02)

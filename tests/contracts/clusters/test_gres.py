@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inventory.drivers.clusters.marks import earlier_of, is_owner, marked, owner_of
 from inventory.drivers.clusters.readings import CardBinding, CardKind, JobState, NodeLoad
 from inventory.drivers.clusters.slurm.gres import (
     CardCount,
@@ -15,7 +16,6 @@ from inventory.drivers.clusters.slurm.gres import (
     parse_gres,
     parse_tres,
 )
-from inventory.drivers.clusters.marks import earlier_of, is_owner, marked, owner_of
 from inventory.drivers.clusters.slurm.states import is_cordoned, job_state, node_load, responds, words_of
 
 CARD, MIG, SHARD, MPS = CardKind.CARD, CardKind.MIG, CardKind.SHARD, CardKind.MPS

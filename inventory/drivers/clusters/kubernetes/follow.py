@@ -175,8 +175,11 @@ class Follower:
         await self._learn(pod)
         if event.type == "DELETED":
             return [(self._ended(pod), True)]
+        known = self._known.get(pod.metadata.uid)
+        if known is not None and known.state in ENDED:
+            return []  # an end stays as it was seen first
         reading = reading_of_pod(pod, self._around)
-        if self._known.get(reading.key) == reading:
+        if reading == known:
             return []
         self._known[reading.key] = reading
         return [(reading, False)]

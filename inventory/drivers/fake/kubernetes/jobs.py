@@ -55,7 +55,8 @@ class _Look:
         if self._job["metadata"].get("deletionTimestamp"):
             return  # the collector of garbage removes it with its pods
         broken = self._count()
-        reason = "" if is_over(self._job) else broken or self._overdue()
+        told = (condition(self._job, "FailureTarget") or {}).get("reason", "")
+        reason = "" if is_over(self._job) else told or broken or self._overdue()
         if reason:
             self._fail(reason)
         elif not is_over(self._job):
@@ -125,10 +126,6 @@ class _Look:
         self._condition("Suspended", "True", reason="JobSuspended", message="Job suspended")
 
     def _run(self) -> None:
-        told = (condition({"status": self._status}, "FailureTarget") or {}).get("reason")
-        if told:
-            self._fail(str(told))
-            return
         if (condition({"status": self._status}, "Suspended") or {}).get("status") == "True":
             self._condition("Suspended", "False", reason="JobResumed", message="Job resumed")
         self._status.setdefault("startTime", timestamp())
