@@ -41,7 +41,7 @@ class Statement:
 
     sql: str
     parameters: Sequence[Any] = ()
-    payload: bytes | None = None
+    payload: bytearray | None = None
 
 
 Plan = Generator[Statement, list[tuple[Any, ...]], Sequence[int]]
@@ -73,7 +73,7 @@ def _layout(columns: tuple[str, ...], absent: int, staged: bool) -> tuple[np.dty
     return layout, row.tobytes()
 
 
-def encode(rows: Rows, *, staged: bool = False) -> tuple[tuple[str, ...], bytes]:
+def encode(rows: Rows, *, staged: bool = False) -> tuple[tuple[str, ...], bytearray]:
     """The value columns that any row has, and the rows in COPY's binary format."""
     records = rows.records
     gone = np.empty((len(rows), len(VALUE_FIELDS)), dtype=bool)
@@ -81,11 +81,13 @@ def encode(rows: Rows, *, staged: bool = False) -> tuple[tuple[str, ...], bytes]
         values = records[name]
         gone[:, place] = values < 0 if name in INT8 else np.isnan(values)
     columns = tuple(VALUE_FIELDS[place] for place in np.flatnonzero(~gone.all(axis=0)))
-    chunks = [_HEADER]
+    payload = bytearray(_HEADER)
     for pattern, chosen in _patterns(gone):
         part = records[chosen]
         layout, row = _layout(columns, pattern, staged)
-        out = np.frombuffer(bytearray(row * len(part)), layout)
+        begin = len(payload)
+        payload.extend(row * len(part))
+        out = np.frombuffer(payload, layout, count=len(part), offset=begin)
         for name in ("series", "source", "interval"):
             out[name] = part[name]
         out["ts"] = (part["ts"] - POSTGRES_EPOCH) * 1_000_000
@@ -94,9 +96,9 @@ def encode(rows: Rows, *, staged: bool = False) -> tuple[tuple[str, ...], bytes]
         for place, name in enumerate(VALUE_FIELDS):
             if not pattern >> place & 1:
                 out[name] = part[name]
-        chunks.append(out.tobytes())
-    chunks.append(_TRAILER)
-    return columns, b"".join(chunks)
+        del out  # while somebody looks into it, a bytearray can't grow
+    payload.extend(_TRAILER)
+    return columns, payload
 
 
 def _patterns(gone: NDArray[np.bool_]) -> list[tuple[int, Any]]:
