@@ -45,6 +45,7 @@ class Wanted:
     """The filters of an address, read."""
 
     filter: JobFilter
+    node: str
     chips: list[Chip]
     any: bool
 
@@ -114,8 +115,6 @@ def read(query: QueryDict, *, now: datetime) -> Wanted:
     if since is None and texts.get("span") in SPANS:
         since = now - SPANS[texts["span"]][1]
     chips = []
-    if node is not None and identifier(texts["node"]):
-        chips.append(Chip("node", f"Node {node_name}"))
     if card is not None:
         chips.append(Chip("card", f"Card {card_name}"))
     if moment(texts.get("since", "")) or until:
@@ -136,4 +135,4 @@ def read(query: QueryDict, *, now: datetime) -> Wanted:
         cards=cards if cards in ("known", "unknown") else "",
         text=" ".join(texts.get("q", "").split()[:5]),
     )
-    return Wanted(wanted, chips, any(text for name, text in texts.items() if name not in ("before", "sort")))
+    return Wanted(wanted, node_name, chips, any(text for name, text in texts.items() if name not in ("before", "sort")))

@@ -61,6 +61,9 @@ def kind_cell(card: CardRow) -> Cell:
         hint = "No fresh sample of its activity."
     elif card.kind == "out" and card.conflict:
         hint = f"Two sources contradict each other about it, so it is not available. {card.conflict}"
+    elif card.kind == "out" and card.base.facts.cordoned:
+        hint = "Its node is taken out of scheduling, so the card is not available, whatever runs on it."
+        return Cell("Cordoned", KIND_TAGS["out"], hint=hint)
     elif card.kind == "out":
         hint = f"Its node is {card.node_state or 'not known'}, so the card is not available."
     return Cell(KIND_WORDS[card.kind], KIND_TAGS[card.kind], hint=hint)

@@ -34,13 +34,13 @@ def ladder(prefix: str, numbers: Counts, at: datetime) -> Cells:
     covered = percent(numbers.coverage, 1) if numbers.coverage is not None else "nothing available"
     hints = {
         "installed": "Cards known and not retired.",
-        "available": "Installed, healthy, without conflict, their node active or asleep.",
+        "available": "Installed, healthy, without conflict, their node active or asleep and not cordoned.",
         "busy": "Available, activity in the last fresh sample at or above the busy threshold.",
         "idle": "Available, activity in the last fresh sample below the busy threshold.",
         "unknown": "Available without a fresh sample of its activity. Never counted as idle.",
         "failed": "Their node sees them but they do not answer.",
         "missing": "A complete reading of their node no longer lists them.",
-        "out": "Present, but their node is neither active nor asleep, or two sources contradict each other about them.",
+        "out": "Present, but their node is cordoned, or neither active nor asleep, or two sources differ about them.",
     }
     whole = max(numbers.installed, 1)
     cells: Cells = {}

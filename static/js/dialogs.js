@@ -6,6 +6,7 @@ function frame() {
   dialog = document.createElement("dialog");
   dialog.className = "act-dialog";
   dialog.id = "act-dialog";
+  dialog.setAttribute("aria-labelledby", "act-title");
   document.body.append(dialog);
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog || event.target.closest("[data-dialog-close]")) {
@@ -20,10 +21,10 @@ function frame() {
 async function open(link) {
   const box = frame();
   await window.htmx.ajax("GET", link.href, { target: "#act-dialog", swap: "innerHTML" });
-  const heading = box.querySelector("h1, h2");
-  if (!heading) return; // it was refused: htmx has said so
-  heading.id = "act-title";
-  box.setAttribute("aria-labelledby", "act-title");
+  if (!box.querySelector("#act-title")) { // the server did not give the form: let its page say why
+    location.href = link.href;
+    return;
+  }
   if (!box.open) box.showModal();
   const field = box.querySelector("[autofocus], input:not([type=hidden]), textarea, select");
   if (field) field.focus();

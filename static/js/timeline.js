@@ -236,9 +236,9 @@ class Timeline {
       if (job.kind === "bad" || job.kind === "unknown") this.hatch(x, y, width, height, job.kind === "bad" ? tones.surface : tones.unknown);
     }
     if (height >= 12 && width > 34) {
-      const text = fit(pen, job.job, width - 6);
       pen.fillStyle = job.kind === "off" || job.kind === "unknown" ? tones.text : tones.surface;
-      if (text.length > 2) pen.fillText(text, x + 3, y + height / 2 + 0.5);
+      const text = fit(pen, job.job, width - 6); // a few letters of a name tell nothing
+      if (text === job.job || text.length > 8) pen.fillText(text, x + 3, y + height / 2 + 0.5);
     }
     if (this.chosen && this.data.lanes[this.chosen.lane].bars[this.chosen.bar][0] === run) {
       const here = this.chosen.lane === index && this.chosen.bar === place;

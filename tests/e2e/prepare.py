@@ -44,6 +44,8 @@ def main() -> None:
                 "job_unknown": str(work.jobs["90231"].pk),
                 "job_lost": str(work.jobs["90111"].pk),
                 "job_steps": str(work.jobs["90120"].pk),
+                "job_steered": str(work.jobs["90210"].pk),
+                "spare_node": str(made.nodes["e01-gpu02"].pk),
                 "drained_node": str(work_seed.node_called(work, "ours").pk),
                 "free_node": str(made.nodes["r01-gpu02"].pk),
                 "bmc": str(made.bmcs["r01-gpu01"].pk),

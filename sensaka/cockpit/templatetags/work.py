@@ -19,7 +19,7 @@ register.filter("clock", clock)
 
 _LOADS = {"idle": "free", "mixed": "busy", "allocated": "busy", "down": "bad", "unknown": "unknown"}
 _CORDONS = {
-    "requested": ("warn", "Being set"), "applied": ("warn", "Set"), "lifting": ("warn", "Being lifted"),
+    "requested": ("warn", "Being set"), "applied": ("warn", "Cordoned"), "lifting": ("warn", "Being lifted"),
     "lifted": ("off", "Lifted"),
 }  # fmt: skip
 _SHOWN = 6
