@@ -23,7 +23,14 @@ _READ_PODS: tuple[Right, ...] = (
 _NEEDED: Mapping[Capability, tuple[Right, ...]] = {
     Capability.NODES: (("list", "", "nodes"), ("list", "", "pods")),
     Capability.JOBS: _READ_PODS,
-    Capability.FOLLOW: (*_READ_PODS, ("watch", "", "pods"), ("watch", "batch", "jobs"), ("get", "batch", "jobs")),
+    Capability.FOLLOW: (
+        *_READ_PODS,
+        ("watch", "", "pods"),
+        ("watch", "batch", "jobs"),
+        ("get", "batch", "jobs"),
+        ("get", "apps", "replicasets"),
+        ("get", "apps", "statefulsets"),
+    ),
     Capability.CORDON: (("get", "", "nodes"), ("patch", "", "nodes")),
     Capability.EVICT: (("get", "", "nodes"), ("list", "", "pods"), ("create", "", "pods/eviction")),
     Capability.SUBMIT: (("create", "batch", "jobs"), ("list", "", "nodes")),
