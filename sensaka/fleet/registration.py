@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
 from typing import Protocol
 
 from sensaka.fleet.layout import RACK_DESIGN_POWER, RACK_HEIGHT, Door
@@ -72,6 +71,7 @@ class Places:
     sites: dict[str, str] = field(default_factory=dict)
     clusters: dict[str, str] = field(default_factory=dict)
     racks: dict[str, str] = field(default_factory=dict)
+    connected: set[str] = field(default_factory=set)  # clusters whose scheduler it knows
 
 
 def address_ranges(addresses: Sequence[str]) -> str:
@@ -124,9 +124,10 @@ class Registration:
                 "sites", {"name": site.name}, kind=site.kind, time_zone=site.time_zone, simulated=True
             )
             places.sites[site.name] = row["id"]
-        for name, site, scheduler in self._plan.clusters:
-            row = await product.ensure("clusters", {"site": places.sites[site.name], "name": name}, scheduler=scheduler)
+        for name, site, _ in self._plan.clusters:
+            row = await product.ensure("clusters", {"site": places.sites[site.name], "name": name})
             places.clusters[name] = row["id"]
+            places.connected |= {name} if row.get("scheduler") else set()
         known = {(row["site"], row["name"]): row["id"] for row in await product.all("racks")}
         for rack in self._plan.racks:
             key = (places.sites[rack.site.name], rack.name)
@@ -262,17 +263,9 @@ class Registration:
         for name, login in self._schedulers.items():
             path = f"clusters/{self._places.clusters[name]}/connection/"
             body = {key: value for key, value in asdict(login).items() if value}
-            await self._product.request("PATCH" if await self._connected(path) else "POST", path, body=body)
+            method = "PATCH" if name in self._places.connected else "POST"
+            await self._product.request(method, path, body=body)
         log.info("%d clusters are connected to their schedulers", len(self._schedulers))
-
-    async def _connected(self, path: str) -> bool:
-        try:
-            await self._product.request("GET", path)
-        except Refused as refusal:
-            if refusal.status != HTTPStatus.NOT_FOUND:
-                raise
-            return False
-        return True
 
     # nodes
 

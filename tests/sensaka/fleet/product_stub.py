@@ -83,7 +83,9 @@ class ProductStub:
     def _connection(self, request: Request, cluster: str) -> Reply:
         known = next((row for row in self.tables["connections"] if row["cluster"] == cluster), None)
         if request.method == "POST" and known is None:
-            return Reply.of(201, self._create("connections", {"cluster": cluster, **json.loads(request.body)}))
+            body = json.loads(request.body)
+            next(row for row in self.tables["clusters"] if row["id"] == cluster)["scheduler"] = body["scheduler"]
+            return Reply.of(201, self._create("connections", {"cluster": cluster, **body}))
         if known is None:
             return _problem(404, "the cluster has no connection to a scheduler")
         known.update(json.loads(request.body) if request.method == "PATCH" else {})

@@ -133,9 +133,9 @@ async def test_a_fleet_registers_once_and_goes_on_after_a_restart(running: Runni
     assert before["exporters"] == sum(row["door"] == "exporter" for row in nodes.values()) > 0
     assert all("rack" in node and node["labels"]["simulated"] == "true" for node in product.tables["nodes"])
     assert {bmc["interval"] for bmc in product.tables["bmcs"]} == {10}
-    slurm = {row["id"] for row in product.tables["clusters"] if row["scheduler"] == "slurm"}
-    assert {row["cluster"] for row in product.tables["connections"]} >= slurm
-    assert slurm
+    schedulers = {row["id"]: row["scheduler"] for row in product.tables["clusters"]}
+    assert {row["cluster"]: row["scheduler"] for row in product.tables["connections"]} == schedulers
+    assert set(schedulers.values()) == {"slurm", "kubernetes"}
     assert await running.stop() < 5
 
     await running.start()
