@@ -49,9 +49,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     tenant = serializers.UUIDField(source="project.tenant_id", read_only=True)
     spec = VisibleField(queryset=Spec.objects)
     pool = VisibleField(queryset=Pool.objects, required=False, help_text="Left out: the first that offers the spec")
-    priority = serializers.PrimaryKeyRelatedField(
-        queryset=PriorityClass.objects.all(), required=False, help_text="Left out: the default class"
-    )
+    priority = VisibleField(queryset=PriorityClass.objects, required=False, help_text="Left out: the default class")
     submitter = serializers.CharField(source="submitter.username", read_only=True, default=None, allow_null=True)
     count = serializers.IntegerField(min_value=1, max_value=10_000, required=False, help_text="units, all or nothing")
     near = serializers.ChoiceField(choices=Near.choices, required=False, allow_blank=True)

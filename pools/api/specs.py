@@ -5,9 +5,9 @@ from typing import Any, cast
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from pools.api.base import ScopedEditViewSet, VisibleField, viewer
+from pools.api.base import OverseersOnly, ScopedEditViewSet, VisibleField, viewer
 from pools.api.counts import HeldCountsSerializer, capacity_of
-from pools.models import Pool, PriorityClass, Spec
+from pools.models import Pool, PriorityClass, Spec, Tenant
 from pools.selectors.counts import SpecCounts
 from pools.services import specs as services
 from sensaka.identity.models import User
@@ -88,9 +88,13 @@ class SpecViewSet(ScopedEditViewSet):
         services.remove_spec(row, actor=actor)
 
 
-class PriorityClassSerializer(serializers.ModelSerializer[PriorityClass]):
-    """Times in seconds; a higher `value` goes first."""
+class PriorityClassSerializer(OverseersOnly, serializers.ModelSerializer[PriorityClass]):
+    """Times in seconds; a higher `value` goes first. The tenants are for operators and auditors; others get null."""
 
+    overseers_only = ("tenants",)
+    tenants = serializers.PrimaryKeyRelatedField(
+        queryset=Tenant.objects.all(), many=True, required=False, help_text="Who may ask with it; empty: everybody"
+    )
     value = serializers.IntegerField(min_value=-1_000_000, max_value=1_000_000, required=False)
     minimum_run = serializers.IntegerField(min_value=0, max_value=31_622_400, required=False)
     grace = serializers.IntegerField(min_value=0, max_value=86_400, required=False)
@@ -100,15 +104,15 @@ class PriorityClassSerializer(serializers.ModelSerializer[PriorityClass]):
         model = PriorityClass
         fields = [
             "id", "name", "description", "value", "price_factor", "preemptible", "may_preempt", "minimum_run", "grace",
-            "default", "created_at", "updated_at",
+            "tenants", "default", "created_at", "updated_at",
         ]  # fmt: skip
         validators: list[Any] = []
 
 
 class PriorityClassViewSet(ScopedEditViewSet):
-    """How urgent work is and at what price. Everybody sees them."""
+    """How urgent work is and at what price. Tenants see those that are open to them."""
 
-    queryset = PriorityClass.objects.order_by("id")
+    queryset = PriorityClass.objects.prefetch_related("tenants").order_by("id")
     serializer_class = PriorityClassSerializer
     filterset_fields = ["name", "preemptible", "default"]
 

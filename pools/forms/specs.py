@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from inventory.models import CardModel
 from pools.forms.base import GIB, RowForm, ScaledField
-from pools.models import Pool, PriorityClass, SharingMode, Spec
+from pools.models import Pool, PriorityClass, SharingMode, Spec, Tenant
 
 
 class SpecForm(RowForm):
@@ -79,6 +79,10 @@ class PriorityClassForm(RowForm):
     grace = forms.IntegerField(
         min_value=0, max_value=86_400, initial=120, label=_("From the signal to the end, seconds")
     )
+    tenants = forms.ModelMultipleChoiceField(
+        Tenant.objects.all(), required=False, label=_("Only for"), widget=forms.CheckboxSelectMultiple,
+        help_text=_("Nobody chosen: every tenant may ask with it."),
+    )  # fmt: skip
     # not a field of the row here: the service moves the mark, so another class that has it is no fault
     default = forms.BooleanField(required=False, label=_("For requests that name no class"))
 
@@ -86,6 +90,7 @@ class PriorityClassForm(RowForm):
         model = PriorityClass
         fields = [
             "name", "description", "value", "price_factor", "preemptible", "may_preempt", "minimum_run", "grace",
+            "tenants",
         ]  # fmt: skip
         labels = {
             "value": _("Priority"), "price_factor": _("Price factor"),

@@ -4,7 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from pools.models.tenants import Tenant, memberships_of
+from pools.models.tenants import Tenant, open_to
 from sensaka.identity.models import User
 from sensaka.platform.models import Record
 from sensaka.platform.scope import ScopedRecord
@@ -73,10 +73,7 @@ class Pool(ScopedRecord):
     @classmethod
     def scope(cls, user: User) -> Q:
         """Pools that are open to all, and those of a person's tenants."""
-        restricted = Pool.tenants.through.objects
-        return ~Q(pk__in=restricted.values("pool")) | Q(
-            pk__in=restricted.filter(tenant__in=memberships_of(user).values("tenant")).values("pool")
-        )
+        return open_to(user, Pool.tenants.through, "pool")
 
 
 class PoolRule(Record):

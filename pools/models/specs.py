@@ -4,8 +4,8 @@ from django.db import models
 from django.db.models import Q
 
 from pools.models.pools import Pool, SharingMode
+from pools.models.tenants import Tenant, open_to
 from sensaka.identity.models import User
-from sensaka.platform.models import Record
 from sensaka.platform.scope import ScopedRecord
 
 
@@ -91,8 +91,11 @@ class Spec(ScopedRecord):
         return Q(pk__in=Spec.pools.through.objects.filter(pool__in=open_pools).values("spec"))
 
 
-class PriorityClass(Record):
-    """How urgent work is, at what price, and whether it may be interrupted. Everybody sees them. Times are seconds."""
+class PriorityClass(ScopedRecord):
+    """How urgent work is, at what price, and whether it may be interrupted. Times are seconds.
+
+    `tenants` restricts who may ask with it; without any it is open to all.
+    """
 
     name = models.CharField(max_length=64, unique=True)
     description = models.CharField(max_length=500, blank=True)
@@ -102,6 +105,7 @@ class PriorityClass(Record):
     may_preempt = models.BooleanField(default=True, help_text="May take the cards of lower preemptible classes")
     minimum_run = models.PositiveIntegerField(default=0, help_text="seconds that a run is never interrupted in")
     grace = models.PositiveIntegerField(default=120, help_text="seconds from the signal to the end")
+    tenants = models.ManyToManyField(Tenant, related_name="priority_classes", blank=True)
     default = models.BooleanField(default=False)
 
     class Meta:
@@ -123,3 +127,8 @@ class PriorityClass(Record):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def scope(cls, user: User) -> Q:
+        """Classes that are open to all, and those of a person's tenants."""
+        return open_to(user, PriorityClass.tenants.through, "priorityclass")

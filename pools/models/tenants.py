@@ -1,5 +1,7 @@
 """Tenants, their projects and members, and how work that is seen in a cluster is told to be theirs."""
 
+from typing import Any
+
 from django.conf import settings
 from django.core.validators import MinValueValidator
 from django.db import models
@@ -135,6 +137,12 @@ def belongs_to(user: User, *, tenant: str = "tenant", project: str = "project") 
     return Q(**{f"{tenant}__in": mine.filter(project=None).values("tenant")}) | Q(
         **{f"{project}__in": mine.exclude(project=None).values("project")}
     )
+
+
+def open_to(user: User, through: Any, name: str) -> Q:
+    """The condition on rows that may be restricted to tenants by the table `through`, which calls them `name`."""
+    mine = through.objects.filter(tenant__in=memberships_of(user).values("tenant"))
+    return ~Q(pk__in=through.objects.values(name)) | Q(pk__in=mine.values(name))
 
 
 class MappingKind(models.TextChoices):

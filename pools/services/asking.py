@@ -1,4 +1,4 @@
-"""What may be asked for: the checks of a request before it is stored. No query but for the choice of a pool."""
+"""What may be asked for: the checks of a request before it is stored, and the pool and class that it gets."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-from pools.models import Launch, Near, Pool, Project, Spec
+from pools.models import Launch, Near, Pool, PriorityClass, Project, Spec
 from sensaka.kernel.errors import Conflict, InvalidInput
 
 MOST_UNITS = 10_000
@@ -95,3 +95,19 @@ def chosen_pool(spec: Spec, project: Project, pool: Pool | None) -> Pool:
     if not accepting:
         raise Conflict(f"no pool takes requests for {spec} from {project.tenant} at present", field="spec")
     return accepting[0]
+
+
+def chosen_priority(project: Project, priority: PriorityClass | None) -> PriorityClass:
+    """The class that was asked with when it is open to the tenant, or the default.
+
+    Raises InvalidInput where it isn't, and Conflict when none is named and none is the default.
+    """
+    if priority is None:
+        default = PriorityClass.objects.filter(default=True).first()
+        if default is None:
+            raise Conflict("no priority class is the default: name one, or ask an operator to set it", field="priority")
+        return default
+    open_classes = PriorityClass.objects.filter(Q(tenants=None) | Q(tenants=project.tenant_id))
+    if not open_classes.filter(pk=priority.pk).exists():
+        raise InvalidInput(f"{priority} is not open to {project.tenant}", field="priority")
+    return priority

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from pools.models import EndAsked, Pool, PriorityClass, Project, Request, Spec
 from pools.selectors.access import requestable_projects, require_operator, require_owner
-from pools.services.asking import Work, check_size, check_work, chosen_pool
+from pools.services.asking import Work, check_size, check_work, chosen_pool, chosen_priority
 from pools.services.lifecycle import act, move, note
 from sensaka.identity.models import User
-from sensaka.kernel.errors import Conflict, IllegalTransition, InvalidInput
+from sensaka.kernel.errors import IllegalTransition, InvalidInput
 
 CHANGEABLE = frozenset({"name", "count", "near", "time_limit", "not_before"})
 _HOLDING = frozenset({"starting", "running"})
@@ -36,10 +36,11 @@ def submit(
         return known
     now = timezone.now()
     pool = chosen_pool(spec, project, pool)
+    priority = chosen_priority(project, priority)
     check_work(work)
     check_size(count=count, near=near, time_limit=time_limit, not_before=not_before, pool=pool, now=now)
     row = Request(
-        project=project, spec=spec, pool=pool, priority=priority or _default_priority(), submitter=actor, name=name,
+        project=project, spec=spec, pool=pool, priority=priority, submitter=actor, name=name,
         count=count, near=near, launch=work.launch, script=work.script, image=work.image, command=list(work.command),
         environment=dict(work.environment), model=work.model, time_limit=time_limit, not_before=not_before, held=held,
         state="queued", state_since=now, submitted_at=now, waited_since=now, idempotency_key=idempotency_key,
@@ -68,13 +69,6 @@ def submit(
 
 def _known(actor: User, key: str) -> Request | None:
     return Request.objects.filter(submitter=actor, idempotency_key=key).first()
-
-
-def _default_priority() -> PriorityClass:
-    row = PriorityClass.objects.filter(default=True).first()
-    if row is None:
-        raise Conflict("no priority class is the default: name one, or ask an operator to set it", field="priority")
-    return row
 
 
 def change(request: Request, *, values: Mapping[str, Any], actor: User | None) -> Request:

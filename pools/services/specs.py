@@ -46,8 +46,11 @@ def remove_spec(spec: Spec, *, actor: User | None) -> None:
 
 
 def save_priority_class(row: PriorityClass | None, *, values: Mapping[str, Any], actor: User | None) -> PriorityClass:
-    """A new class, or a changed one. A new default takes the mark from the one before."""
+    """A new class, or a changed one. A new default takes the mark from the one before, and is open to every tenant."""
     require_operator(actor)
+    restricted = values["tenants"] if "tenants" in values else row is not None and row.tenants.exists()
+    if restricted and values.get("default", row is not None and row.default):
+        raise InvalidInput("the default class is open to every tenant", field="tenants")
     with transaction.atomic():
         if values.get("default"):
             others = PriorityClass.objects.filter(default=True)

@@ -70,7 +70,9 @@ def spec_delete(request: HttpRequest, spec_id: UUID) -> HttpResponse:
 @inventory_page
 def priority_classes(request: HttpRequest) -> HttpResponse:
     """The classes, the most urgent first."""
-    return render(request, "pools/priority_classes.html", {"classes": PriorityClass.objects.all()})
+    return render(
+        request, "pools/priority_classes.html", {"classes": PriorityClass.objects.prefetch_related("tenants")}
+    )
 
 
 @operator_page

@@ -117,6 +117,9 @@ def test_a_new_default_class_takes_the_mark(as_: Clients, place: World) -> None:
     made = as_("operator").post("/api/v1/priority-classes/", {"name": "spot", "value": -10, "default": True})
     assert made.status_code == 201, made.content
     assert list(PriorityClass.objects.filter(default=True).values_list("name", flat=True)) == ["spot"]
+    address = f"/api/v1/priority-classes/{made.json()['id']}/"
+    refused = as_("operator").patch(address, {"tenants": [str(place.red.tenant.pk)]})
+    assert (refused.status_code, refused.json()["errors"]["field"]) == (422, "tenants")
 
 
 def test_an_admin_runs_the_tenant_and_nothing_else(as_: Clients, place: World) -> None:

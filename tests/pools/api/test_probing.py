@@ -16,6 +16,7 @@ from pools.models import (
     Pool,
     PoolMember,
     PoolRule,
+    PriorityClass,
     Quota,
     QuotaLimit,
     Spec,
@@ -24,10 +25,9 @@ from tests.pools.api.conftest import Clients
 from tests.pools.building import NOW, World, allocation, at, request
 
 PREFIXES = [prefix for prefix, _view, _name in router.registry]
-# what every signed-in person may read, and what operators and auditors alone may
-OPEN_TO_ALL = {"priority-classes"}
+# what operators and auditors alone may read
 OVERSEERS = {"pool-rules", "pool-members", "mapping-rules", "cluster-modes", "maintenance-windows"}
-TENANTS = sorted(set(PREFIXES) - OPEN_TO_ALL - OVERSEERS)
+TENANTS = sorted(set(PREFIXES) - OVERSEERS)
 
 
 @pytest.fixture
@@ -40,6 +40,8 @@ def red(place: World) -> dict[str, Any]:
     spec = Spec.objects.create(name="red-spec")
     spec.card_models.add(place.model)
     spec.pools.add(pool)
+    urgent = PriorityClass.objects.create(name="red-urgent")
+    urgent.tenants.add(team.tenant)
     quota = Quota.objects.create(tenant=team.tenant)
     QuotaLimit.objects.create(quota=quota, resource="cards", nominal=4)
     return {
@@ -47,7 +49,7 @@ def red(place: World) -> dict[str, Any]:
         "pool-rules": PoolRule.objects.create(pool=pool, cluster=place.cluster),
         "pool-members": PoolMember.objects.create(pool=pool, card=place.cards[0]),
         "specs": spec,
-        "priority-classes": place.normal,
+        "priority-classes": urgent,
         "tenants": team.tenant,
         "projects": team.project,
         "members": Membership.objects.get(user=team.member),
@@ -204,6 +206,21 @@ def test_a_restricted_pool_can_not_be_asked_for_by_others(as_: Clients, red: dic
         "/api/v1/requests/", {**body, "spec": str(place.spec.pk), "pool": str(red["pools"].pk)}
     )
     assert (pool.status_code, list(pool.json()["errors"])) == (400, ["pool"])
+
+
+def test_a_class_that_is_not_open_to_the_tenant_can_not_be_asked_with(
+    as_: Clients, red: dict[str, Any], place: World
+) -> None:
+    body = {"launch": "cards", "time_limit": 3600, "spec": str(place.spec.pk)}
+    urgent = str(red["priority-classes"].pk)
+    blue = {**body, "project": str(place.blue.project.pk), "priority": urgent}
+    refused = as_("blue-member").post("/api/v1/requests/", blue)
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["priority"])
+    # an operator sees the class; the tenant still may not use it
+    told = as_("operator").post("/api/v1/requests/", blue)
+    assert (told.status_code, told.json()["errors"]["field"]) == (422, "priority")
+    red_body = {**body, "project": str(place.red.project.pk), "priority": urgent}
+    assert as_("red-member").post("/api/v1/requests/", red_body).status_code == 201
 
 
 def test_usage_is_pushed_by_operators_alone(as_: Clients, place: World) -> None:

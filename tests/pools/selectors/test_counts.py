@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -117,13 +116,17 @@ def test_a_spec_counts_cards_of_its_models_alone(place: World) -> None:
     assert capacity().specs[place.pool.pk, place.spec.pk].counts.installed == 8
 
 
-@pytest.mark.parametrize("more", [0, 5])
-def test_the_number_of_queries_does_not_grow(place: World, more: int) -> None:
-    for number in range(more):
+def test_the_number_of_queries_does_not_grow(place: World) -> None:
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            capacity()
+        return len(queries)
+
+    few = cost()
+    for number in range(5):
         node(f"more{number}", cluster=place.cluster, cards=2)
         pool = Pool.objects.create(name=f"P{number}", rank=number)
         PoolRule.objects.create(pool=pool, labels={"p": str(number)})
         make_spec(place, f"s{number}").pools.add(pool)
-    with CaptureQueriesContext(connection) as queries:
-        capacity()
-    assert len(queries) == 12, [query["sql"][:80] for query in queries]
+    assert cost() == few
+    assert few <= 13

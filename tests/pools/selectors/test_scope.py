@@ -13,6 +13,7 @@ from pools.models import (
     IdleCase,
     Membership,
     Pool,
+    PriorityClass,
     Project,
     Quota,
     Reclaim,
@@ -39,7 +40,10 @@ def fill(place: World, team: Team, card: int) -> dict[type[Any], Any]:
     pool.tenants.add(team.tenant)
     spec = Spec.objects.create(name=f"Only {team.tenant}")
     spec.pools.add(pool)
+    urgent = PriorityClass.objects.create(name=f"Only {team.tenant}")
+    urgent.tenants.add(team.tenant)
     return {
+        PriorityClass: urgent,
         Tenant: team.tenant,
         Project: team.project,
         Membership: Membership.objects.get(user=team.member),
@@ -79,7 +83,7 @@ def test_a_team_sees_its_own_and_nothing_of_the_other(place: World, rows: Rows, 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_who_belongs_to_nobody_sees_nothing_but_what_is_open_to_all(place: World, rows: Rows, model: type[Any]) -> None:
-    open_to_all = {Pool: {place.pool}, Spec: {place.spec}}.get(model, set())
+    open_to_all = {Pool: {place.pool}, Spec: {place.spec}, PriorityClass: {place.normal}}.get(model, set())
     assert set(model.objects.visible_to(person("stranger"))) == open_to_all
 
 

@@ -96,8 +96,8 @@ class TestMoving:
                 move(row, "launch", cause="c")
                 raise RuntimeError
 
-        with django_capture_on_commit_callbacks(execute=True) as nothing:
-            pytest.raises(RuntimeError, broken)
+        with django_capture_on_commit_callbacks(execute=True) as nothing, pytest.raises(RuntimeError):
+            broken()
         assert nothing == []
         assert len(heard) == 1
 

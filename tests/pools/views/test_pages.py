@@ -442,12 +442,12 @@ def test_a_window_that_can_not_be_says_why(
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        ("pools", 19),
-        ("specs", 19),
+        ("pools", 20),
+        ("specs", 20),
         ("quotas", 9),
         ("tenants", 4),
         ("maintenance", 5),
-        ("priority-classes", 4),
+        ("priority-classes", 5),
         ("my-usage", 9),
     ],
 )
