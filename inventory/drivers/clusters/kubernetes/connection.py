@@ -117,7 +117,7 @@ class Connection:
                 try:
                     data = await _bounded(what, response)
                 finally:
-                    response.release()
+                    _let_go(response)
         except TimeoutError as error:
             raise KubernetesError(what, FailureKind.TIMEOUT, "no answer within the deadline") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -222,7 +222,18 @@ class Connection:
         except (aiohttp.ClientError, OSError) as error:
             raise _fault(what, error) from error
         finally:
-            response.close()
+            _let_go(response)
+
+
+def _let_go(response: aiohttp.ClientResponse) -> None:
+    """Gives the connection back, or cuts it where more would come: a polite end of TLS waits for the peer."""
+    connection = response.connection
+    if connection is None or response.content.at_eof():
+        response.release()
+        return
+    if connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 def _event(what: str, line: bytes) -> wire.WatchEvent:
@@ -258,7 +269,6 @@ async def _bounded(what: str, response: aiohttp.ClientResponse) -> bytes:
         parts.append(data)
         size += len(data)
         if size > _MOST_BYTES:
-            response.close()
             raise KubernetesError(what, FailureKind.PROTOCOL, f"the answer is longer than {_MOST_BYTES} bytes")
     return b"".join(parts)
 
