@@ -30,6 +30,7 @@ function option(data, title) {
   const muted = colour("--tblr-secondary-color");
   const line = colour("--tblr-border-color");
   const rows = data.times.map((at, place) => [at * 1000, data.activity[place]]);
+  const decal = { symbol: "rect", color: colour("--unknown-a"), dashArrayX: [1, 0], dashArrayY: [2, 4], rotation: -Math.PI / 4 };
   return {
     animation: false,
     textStyle: { fontFamily: getComputedStyle(document.body).fontFamily },
@@ -38,8 +39,9 @@ function option(data, title) {
     tooltip: {
       trigger: "axis", confine: true, backgroundColor: colour("--tblr-bg-surface"), borderColor: line,
       textStyle: { color: colour("--tblr-body-color"), fontSize: 12 },
-      formatter: ([point]) => {
-        const value = point.value[1];
+      formatter: (found) => {
+        const point = found.find((one) => one.seriesName === "Activity") || found[0];
+        const value = data.activity[point.dataIndex];
         return `${exact(new Date(point.value[0]))}<br>${value === null || value === undefined ? "not known" : `${Math.round(value * 10) / 10} %`}`;
       },
     },
@@ -49,7 +51,11 @@ function option(data, title) {
     },
     yAxis: { type: "value", min: 0, max: 100, interval: 50, axisLabel: { color: muted, formatter: "{value} %" }, splitLine: { lineStyle: { color: line } } },
     series: [{
-      type: "line", data: rows, connectNulls: false, symbolSize: 3, showSymbol: rows.filter((row) => row[1] !== null).length < 3,
+      // what nobody reported is hatched over the whole height: it is not zero
+      name: "Unknown", type: "bar", barWidth: "100%", barCategoryGap: 0, silent: true, data: rows.map(([at, value]) => [at, value === null ? 100 : null]),
+      itemStyle: { color: colour("--unknown-b"), decal },
+    }, {
+      name: "Activity", type: "line", data: rows, connectNulls: false, symbolSize: 3, showSymbol: rows.filter((row) => row[1] !== null).length < 3,
       lineStyle: { width: 1.5, color: tone }, itemStyle: { color: tone }, areaStyle: { color: tone, opacity: 0.15 },
     }],
   };
@@ -95,7 +101,7 @@ async function draw() {
   const of = choice ? `on ${choice.selectedOptions[0].textContent}` : "of its cards";
   note.textContent = whole.busy + whole.idle + whole.unknown === 0
     ? "It has not run for long enough to be measured."
-    : `Of the time ${of} while it ran: ${told(whole)}. Activity is SM activity where it is known, GPU utilization else.`;
+    : `Of the time ${of} while it ran: ${told(whole)}. Activity is SM activity where it is known, GPU utilization else; hatched is not known.`;
   shown.forEach((one, place) => {
     const box = document.createElement("div");
     box.className = "chart-strip";

@@ -1,7 +1,9 @@
 """What people do with jobs and cordons in the browser: filter, follow, look back in time, take a node out (I7, P13)."""
 
 import re
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -9,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.conftest import DATABASE, Stack, Watched, watched
+from tests.e2e.test_screens import AXE_RULES, assets, look
 from tests.services import LAYOUT
 
 # one worker: Playwright's loop and the database of these tests live once
@@ -168,3 +171,61 @@ def test_the_palette_finds_a_job_and_a_cluster(stack: Stack, page: Page) -> None
     page.locator('[data-job-charts][data-ready="1"]').wait_for()
     page.select_option("[data-job-node]", label="a01-gpu02")
     expect(page.locator("[data-chart-note]")).to_contain_text("on a01-gpu02")
+
+
+def test_the_timeline_of_64_nodes_with_8_cards(stack: Stack, page: Page, shots: Path | None) -> None:
+    """512 lanes with 5,000 runs: the picture keeps its height, the axis stays, and a frame is drawn within 50 ms."""
+    now = int(time.time())
+    kinds = ("busy", "good", "good", "good", "bad", "warn", "off")
+    jobs = [
+        {"id": str(number), "job": str(70_000 + number), "name": "train", "user": "mira", "account": "vision",
+         "state": "Completed", "kind": kinds[number % 7], "cards": 8, "known": True, "over": True}
+        for number in range(5000)
+    ]  # fmt: skip
+    lanes = []
+    for lane in range(512):
+        begin = (lane // 8) * 911 % 5000
+        bars = [[(lane // 8 * 80 + run) % 5000, begin + run * 7600, begin + run * 7600 + 6900, 0] for run in range(10)]
+        lanes.append({"id": str(lane), "name": f"a{lane // 8:02d}-gpu01 SXM{lane % 8 + 1}", "rows": 1, "bars": bars})
+    body = {"start": now - 86_400, "end": now, "now": now, "by": "card", "truncated": True, "unknown": 3}
+    page.route("**/timeline/**", lambda route: route.fulfill(json={**body, "jobs": jobs, "lanes": lanes}))
+    page.goto(f"{stack.address}/clusters/{stack.ids['cluster']}/")
+    page.locator("[data-timeline][data-ready]").wait_for()
+    expect(page.locator("[data-timeline-note]")).to_contain_text("5,000 runs on 512")
+    view = page.locator(".timeline-view")
+    assert view.evaluate("view => view.offsetHeight") <= 600
+    assert view.evaluate("view => view.scrollHeight") > 512 * 12
+    spent = view.evaluate(
+        """async view => {
+          const spent = [];
+          for (let turn = 0; turn < 20; turn++) {
+            const began = performance.now();
+            view.scrollTop = turn * 300;
+            await new Promise(requestAnimationFrame);
+            view.dispatchEvent(new Event("scroll"));
+            spent.push(performance.now() - began);
+          }
+          return spent.sort((one, other) => one - other)[10];
+        }"""
+    )
+    assert spent < 50, spent
+    if shots is not None:
+        page.locator(".timeline").screenshot(path=shots / "timeline-512.png")
+
+
+def test_the_dialog_and_the_trial_are_readable(
+    stack: Stack, seen: Watched, shots: Path | None
+) -> None:  # fmt: skip
+    """Axe clean in both themes, and no wider than a phone."""
+    page = seen.page
+    page.goto(f"{stack.address}/fleet/nodes/{stack.ids['fed_node']}/")
+    page.locator("#link-state[data-state=live]").wait_for()
+    page.get_by_role("link", name="Drain", exact=True).click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    look(page, assets(stack), shots, "dialog-drain", AXE_RULES)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"{stack.address}/clusters/{stack.ids['cluster']}/connection/")
+    page.fill("#id_address", "http://127.0.0.1:9")
+    page.get_by_role("button", name="Test connection").click()
+    expect(page.get_by_text("It was not reached.")).to_be_visible()
+    look(page, assets(stack), shots, "connection-tried", AXE_RULES)
