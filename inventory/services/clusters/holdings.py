@@ -63,7 +63,7 @@ class Holdings:
         self._jobs = list(jobs)
         self._load()
         live = [job for job in self._jobs if self._is_told(job)]
-        here = cards_on(self._nodes_of(live), self._book)
+        here = cards_on(self._nodes_of(job for job in live if job.key in self._readings), self._book)
         gaps: list[tuple[Job, list[HeldRow], int, str]] = []
         for job in live:
             rows, lacking, why = self._resolved(job, here)
@@ -117,7 +117,9 @@ class Holdings:
     def _is_told(self, job: Job) -> bool:
         """Whether its reading can say anything of cards now. Numbers hold while it runs, UUIDs for good."""
         reading = self._readings.get(job.key)
-        if reading is None or not (reading.bindings or job.cards or job.shares):
+        if reading is None:
+            return job.holds and job.cards_known is False
+        if not (reading.bindings or job.cards or job.shares):
             return False
         if reading.state in HOLDING:
             return True
@@ -130,7 +132,9 @@ class Holdings:
 
     def _resolved(self, job: Job, here: Mapping[UUID, NodeCards]) -> tuple[list[HeldRow], int, str]:
         """What the scheduler tells, how many cards it does not tell, and why."""
-        reading = self._readings[job.key]
+        reading = self._readings.get(job.key)
+        if reading is None:
+            return self._as_it_was(job)
         rows: list[HeldRow] = []
         unknown, counted = "", 0
         for binding in reading.bindings:
@@ -147,6 +151,13 @@ class Holdings:
             unknown = unknown or _NOT_TOLD
         return rows, lacking, unknown if lacking or not reading.cards_known else ""
 
+    def _as_it_was(self, job: Job) -> tuple[list[HeldRow], int, str]:
+        """The same of a run of which this visit says nothing: what the last one told."""
+        stored = self._stored[job.key].cards.items()
+        rows = [row for row, ids in stored if row.source == CardSource.SCHEDULER for _ in ids]
+        lacking = sum(row.card is None for row in rows) + max(job.cards - len(rows), 0)
+        return rows, lacking, job.cards_reason.partition("; ")[0]
+
     def _kept(self, job: Job, node: UUID, held: Held) -> HeldRow:
         """A row of the scheduler's; with the card that its number stood for when it was first known."""
         card, part = held.card, held.slice
@@ -162,9 +173,8 @@ class Holdings:
         if not jobs:
             return {}
         told: dict[str, dict[tuple[UUID, UUID | None], Told]] = defaultdict(dict)
-        by_name = self._by_name()
-        nodes = {job.key: {self._book.node(name) for name in job.node_names} for job in jobs}
-        here = {node for found in nodes.values() for node in found if node is not None}
+        here = {node for job in jobs for name in job.node_names if (node := self._book.node(name)) is not None}
+        by_name = self._by_name(here)
         named = ~Q(slurm_job_id="") | ~Q(pod_uid="") | ~Q(pod="")
         processes = ProcessBinding.objects.filter(named, node__in=here).order_by("id")
         for one in processes.only("node", "card", "slice", "pid", "slurm_job_id", "pod_uid", "pod", "namespace"):
@@ -180,16 +190,20 @@ class Holdings:
                     told[job.key].setdefault((row.card, row.slice), before)
         return {key: list(found.values()) for key, found in told.items()}
 
-    def _by_name(self) -> dict[tuple[UUID, str], set[str]]:
-        """Runs that hold a node now, by what an agent or exporter calls them there."""
+    def _by_name(self, nodes: set[UUID]) -> dict[tuple[UUID, str], set[str]]:
+        """Runs that hold one of these nodes now, by what an agent or exporter calls them there."""
+        here = JobNode.objects.filter(node__in=nodes, job__open=True, job__state__in=list(HOLDING))
+        told = {job.key for job in self._jobs}
+        columns = ("node_id", "job__key", "job__job_id", "job__account", "job__name")
+        found = {row for row in here.values_list(*columns) if row[1] not in told}
+        for job in self._jobs:
+            if job.holds:
+                places = {self._book.node(name) for name in job.node_names} & nodes
+                found |= {(node, job.key, job.job_id, job.account, job.name) for node in places if node is not None}
         names: dict[tuple[UUID, str], set[str]] = defaultdict(set)
-        for key, reading in self._readings.items():
-            if reading.state not in HOLDING:
-                continue
-            called = {reading.key, reading.job_id, f"{reading.account}/{reading.name}"}
-            for node in {self._book.node(name) for name in reading.nodes} - {None}:
-                for name in called:
-                    names[node, name].add(key)  # type: ignore[index]
+        for node, key, job_id, account, name in found:
+            for called in {key, job_id, f"{account}/{name}"}:
+                names[node, called].add(key)
         return names
 
     def _filled(self, job: Job, rows: list[HeldRow], lacking: int, why: str, told: list[Told]) -> list[HeldRow]:

@@ -120,11 +120,16 @@ def _is_lost(visit: Visit, row: _Known | Job) -> bool:
 
 
 def _unbound(visit: Visit) -> set[str]:
-    """Runs that hold cards of which some are not known yet: their reading may be as it was, our cards may not."""
+    """Runs that hold cards of which some are not known yet: their reading may be as it was, our cards may not.
+
+    A visit that tells changes only says nothing of most of them; agents may.
+    """
     return {
         key
-        for key, job in visit.seen.jobs.items()
-        if job.state in HOLDING and (row := visit.known.get(key)) is not None and row.open and row.cards_known is False
+        for key, row in visit.known.items()
+        if row.open
+        and row.cards_known is False
+        and (job.state in HOLDING if (job := visit.seen.jobs.get(key)) else not visit.lists_all)
     }
 
 
