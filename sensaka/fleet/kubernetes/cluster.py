@@ -20,6 +20,7 @@ from inventory.drivers.fake.kubernetes.jobs import owner_of
 from inventory.drivers.fake.kubernetes.scheduling import NODES
 from inventory.drivers.fake.kubernetes.services import BUDGETS, DEPLOYMENTS, SETS
 from sensaka.fleet.kubernetes import objects
+from sensaka.fleet.kubernetes.batch import Batch
 from sensaka.fleet.plan import SLOTS, NodePlan
 from sensaka.fleet.seeds import between, fraction
 from sensaka.fleet.workload import IDLE, Demand, Holder
@@ -57,6 +58,7 @@ class KubernetesCluster:
         self._made: dict[str, tuple[str, str]] = {}  # our pods by UID, those too that were taken away
         self._devices: dict[str, dict[str, list[str]]] = {}
         self._ready: dict[str, bool] = {}
+        self._batch = Batch(self.server, world, name)
 
     # keeping
 
@@ -98,6 +100,7 @@ class KubernetesCluster:
             self._keep_services(wanted)
             self._keep_pods(wanted, {device for _, devices in foreign for device in devices})
             self._load(wanted, foreign)
+            self._batch.look()
 
     def _keep_node(self, node: NodePlan) -> None:
         devices = self._devices_of(node)
@@ -160,7 +163,8 @@ class KubernetesCluster:
         seed, uid = self._world.plan.seed, meta["uid"]
         age = self._world.at - datetime.fromisoformat(pod["status"]["startTime"]).timestamp()
         if age >= between(_SHORTEST, _LONGEST, seed, "job runs", uid):
-            self.server.kubelets.end(meta["namespace"], meta["name"], fraction(seed, "job ends", uid) < 0.05)
+            code = 1 if fraction(seed, "job ends", uid) < 0.05 else 0
+            self.server.kubelets.end(meta["namespace"], meta["name"], code)
 
     def _keep_services(self, wanted: list[Wanted]) -> None:
         """Namespaces, and a Deployment with a budget for each service, as large as the fleet wants it."""

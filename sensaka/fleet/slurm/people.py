@@ -9,6 +9,7 @@ from sensaka.fleet.workload import daylight
 
 INTERACTIVE = "interactive"
 _QUEUE_AT_NIGHT, _QUEUE_BY_DAY = 0.2, 0.5  # cards wanted by who waits, of all that the queue has
+_SHORT_QUEUE = 4  # jobs
 _DESKS_TAKEN = 0.8  # of the interactive cards
 
 
@@ -32,7 +33,10 @@ class People:
                 continue
             day = daylight(at, self._time_zone)
             target = total * (_QUEUE_AT_NIGHT + (_QUEUE_BY_DAY - _QUEUE_AT_NIGHT) * day)
-            if waiting < target and draw < 0.15 + 0.75 * (1 - waiting / target):
+            chance = 0.15 + 0.75 * (1 - waiting / target) if waiting < target else 0.0
+            if _waiting_jobs(controller, partition.name) < _SHORT_QUEUE:  # one large job alone is no queue
+                chance = max(chance, 0.25)
+            if draw < chance:
                 recipe = self._recipe(len(partition.nodes), partition.name, minute)
                 controller.submit(self._wish(partition, recipe, minute))
 
@@ -69,3 +73,7 @@ def _wanted(controller: Controller, partition: str, states: Sequence[str]) -> in
     """Cards that jobs of a queue in these states hold or ask for."""
     jobs = [job for job in controller.jobs.values() if job.state in states and job.wish.partition == partition]
     return sum(job.wish.cards * job.wish.count * max(1, len(job.tasks)) for job in jobs)
+
+
+def _waiting_jobs(controller: Controller, partition: str) -> int:
+    return sum(job.state == "PENDING" and job.wish.partition == partition for job in controller.jobs.values())

@@ -15,6 +15,7 @@ from inventory.observations import FailureKind
 from sensaka.fleet.acts import perform
 from sensaka.fleet.doors.bmcs import free_port
 from sensaka.fleet.doors.schedulers import API_ADDRESS, KubernetesDoors
+from sensaka.fleet.kubernetes import batch
 from sensaka.fleet.readings import node_reading
 from sensaka.fleet.world import StateError, World
 
@@ -119,6 +120,36 @@ async def test_a_job_of_the_product_makes_a_card_work(
         return any(pod.startswith("ours") for pod in found)
 
     await until(seen, "its pod at an agent", doors, world)
+
+
+async def test_people_start_jobs_that_end(
+    world: World, doors: KubernetesDoors, driver: ClusterDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I7: Jobs come by the clock, run on free cards, end, and are forgotten a while later."""
+    seen: dict[str, JobReading] = {}
+
+    async def look(seconds: float) -> None:
+        world.advance(world.at + seconds)
+        doors.sync()
+        await asyncio.sleep(1.2)  # the stand-in's controllers look twice a second
+        reading = await driver.read_jobs(deadline=10)
+        assert reading.complete, reading.failures
+        seen.update({job.job_id: job for job in reading.jobs if job.account == "batch"})
+
+    for _ in range(6):
+        await look(121)
+    assert seen
+    started = set(seen)
+    monkeypatch.setattr(batch, "_KEPT", 10_000)  # here the world's clock is ahead of that of the stand-in
+    world.advance(time.time() + 4000)
+    for _ in range(3):
+        await look(1)
+    assert any(job.state in (JobState.COMPLETED, JobState.FAILED) for job in seen.values()), seen
+    monkeypatch.setattr(batch, "_KEPT", 900)
+    seen.clear()
+    await look(1)
+    await look(1)
+    assert not started & set(seen)
 
 
 async def test_a_dead_node_is_not_ready_and_keeps_its_pods(
