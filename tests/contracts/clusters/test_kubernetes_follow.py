@@ -14,6 +14,8 @@ from inventory.drivers.fake.kubernetes.cluster import (
     add_pod,
     delete_pod_by_hand,
     finish_job,
+    remove_node,
+    set_ready,
 )
 from tests.contracts.clusters.kubernetes import DEADLINE, H100, driver_for, job_of, pod_body, seen_in, until, uuids
 
@@ -186,6 +188,32 @@ async def test_a_removed_jobs_end_is_told_by_what_happened_to_it(
         await until(lambda: ends() == wanted, "all ends")
     for one in (late, ended, again):
         assert [state for state in told.states(one.key) if state in END] in ([wanted[one.key]], [wanted[one.key]] * 2)
+
+
+async def test_a_lost_node_ends_its_runs(kubernetes: KubernetesServer, cluster: KubernetesCluster) -> None:
+    """P12: a node that stopped answering keeps its run ending until it is given up; then the job runs elsewhere."""
+    kubernetes.patience = 0.2
+    job = await running(cluster)
+    async with following(cluster) as told:
+        set_ready(kubernetes, job.nodes[0], False)
+        await until(lambda: told.states(job.key)[-1:] == [JobState.COMPLETING], "it is to leave")
+        remove_node(kubernetes, job.nodes[0])
+        await until(lambda: job.key in {one.key for one in told.gone()}, "its end is told")
+        again = (await seen_in(cluster, job.job_id, "running"))[0]
+    ended = [one for one in told.gone() if one.key == job.key]
+    assert [one.state for one in ended] == [JobState.NODE_FAIL]
+    assert ended[0].reason.startswith("DeletionByTaintManager")
+    assert (again.key != job.key, again.nodes != job.nodes) == (True, True)
+
+
+async def test_a_node_under_another_name(kubernetes: KubernetesServer, cluster: KubernetesCluster) -> None:
+    """P11: a node that was renamed is another node of the cluster, and by its machine's UUID the same server."""
+    before = {node.name: node.system_uuid for node in (await cluster.read_nodes(deadline=DEADLINE)).nodes}
+    remove_node(kubernetes, "gpu-2")
+    add_node(kubernetes, "gpu-2-new", {"nvidia.com/gpu": uuids("gpu-2")}, labels=H100, system_uuid=before["gpu-2"])
+    after = {node.name: node.system_uuid for node in (await cluster.read_nodes(deadline=DEADLINE)).nodes}
+    assert set(after) == {"gpu-1", "gpu-2-new"}
+    assert after["gpu-2-new"] == before["gpu-2"]
 
 
 async def test_the_same_names_in_two_clusters(kubernetes: KubernetesServer, cluster: KubernetesCluster) -> None:

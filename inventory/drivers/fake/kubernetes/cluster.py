@@ -102,3 +102,8 @@ def set_ready(server: KubernetesServer, node: str, ready: bool) -> None:
         set_condition(value, "Ready", "True" if ready else "Unknown", **told)
 
     server.store.change(NODES, "", node, edit)
+
+
+def remove_node(server: KubernetesServer, node: str) -> None:
+    """`kubectl delete node`: the machine is given up."""
+    server.store.remove(NODES, "", node)

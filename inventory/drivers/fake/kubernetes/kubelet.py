@@ -44,7 +44,7 @@ class Kubelets:
             if not node:
                 if pod["metadata"].get("deletionTimestamp"):
                     remove_when_free(self._store, pod)
-            elif node in ready or node not in self.devices:
+            elif node in ready:
                 self._look(pod, node)
 
     def _look(self, pod: Object, node: str) -> None:

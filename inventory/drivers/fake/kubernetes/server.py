@@ -16,7 +16,7 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from inventory.drivers.fake.kubernetes import jobs, scheduling, services
+from inventory.drivers.fake.kubernetes import jobs, lifecycle, scheduling, services
 from inventory.drivers.fake.kubernetes.answers import Refused, too_busy
 from inventory.drivers.fake.kubernetes.api import Api, Request, Watch, now
 from inventory.drivers.fake.kubernetes.kubelet import Kubelets
@@ -42,7 +42,8 @@ class KubernetesServer:
     """One cluster. `start` before use, `stop` at the end; both may be called from any thread.
 
     `tick` is how often controllers look (s), `bookmarks` how often watches are told how far they are.
-    `log` holds the requests; `busy` answers so many next requests with 429.
+    `log` holds the requests; `busy` answers so many next requests with 429. Times are kept on the clock of
+    this host.
     """
 
     def __init__(self, *, tls: bool = True, tick: float = 0.02, bookmarks: float = 60.0, history: int = 10_000) -> None:
@@ -51,6 +52,7 @@ class KubernetesServer:
         self.api = Api(self.store, {ADMIN: Account("kubernetes-admin", EVERYTHING)})
         self.log: list[Logged] = []
         self.busy = 0
+        self.patience = 300.0  # s after which pods are to leave a node that is not ready
         self.port = 0
         self.certificate: Certificate | None = self_signed() if tls else None
         self.bookmarks = bookmarks
@@ -193,6 +195,7 @@ class KubernetesServer:
 
     def settle(self) -> None:
         """One look of every controller."""
+        lifecycle.work(self.store, self.patience)
         jobs.work(self.store)
         services.work(self.store)
         scheduling.schedule(self.store)
