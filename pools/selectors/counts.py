@@ -7,7 +7,7 @@ unknown. What is allocated though no longer available is shown as its own part. 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -16,9 +16,7 @@ from django.utils import timezone
 from inventory.selectors.cards import CardRow, card_rows
 from pools.models import Pool, SharingMode, Spec
 from pools.selectors.held import Held, held_by_card
-from pools.selectors.membership import places
-
-WHOLE = 1000  # thousandths
+from pools.selectors.membership import Place, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +49,39 @@ class HeldCounts:
         """Percent of the available cards that are allocated; None when none is available."""
         return 100 * (self.allocated - self.lost) / self.available if self.available else None
 
+    def __add__(self, other: "HeldCounts") -> "HeldCounts":
+        return HeldCounts(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
 
-def tally(cards: Iterable[CardRow], held: Mapping[UUID, Sequence[Held]]) -> HeldCounts:
-    """The counts of some cards. Those that are not installed are left out."""
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The cards of one model in one pool: their counts, and the free ones by node."""
+
+    counts: HeldCounts
+    free: Counter[UUID | None]
+
+
+def _tally(cards: Iterable[CardRow], held: Mapping[UUID, Sequence[Held]]) -> _Group:
+    """One look at each card. Those that are not installed are left out."""
     found: Counter[str] = Counter()
+    free: Counter[UUID | None] = Counter()
     for card in cards:
         facts = card.facts
         if not facts.installed:
             continue
+        available = facts.available
         found["installed"] += 1
-        found["available"] += facts.available
-        found["standby"] += facts.available and facts.node_state == "asleep"
-        if card.id not in held:
-            found["free"] += facts.available
-            continue
-        found["allocated"] += 1
-        found["lost"] += not facts.available
-        activity = facts.activity
-        found["unknown" if activity is None else "busy" if activity >= facts.threshold else "idle"] += 1
-    return HeldCounts(**found)
+        found["available"] += available
+        found["standby"] += available and facts.node_state == "asleep"
+        if card.id in held:
+            activity = facts.activity
+            found["allocated"] += 1
+            found["lost"] += not available
+            found["unknown" if activity is None else "busy" if activity >= facts.threshold else "idle"] += 1
+        elif available:
+            found["free"] += 1
+            free[card.node] += 1
+    return _Group(HeldCounts(**found), free)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,35 +110,48 @@ class Capacity:
 def capacity(*, now: datetime | None = None) -> Capacity:
     """Counts by pool, by (pool, spec), and of the cards that are in no pool. A fixed number of queries."""
     now = now or timezone.now()
-    rows = card_rows(now=now)
     placed = places()
     held = held_by_card(now)
-    by_pool: dict[UUID | None, list[CardRow]] = defaultdict(list)
-    for row in rows:
+    cards: dict[UUID | None, dict[UUID | None, list[CardRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in card_rows(now=now):
         place = placed.get(row.id)
-        by_pool[place.pool if place else None].append(row)
-    pools = {key: tally(by_pool.get(key, ()), held) for key in Pool.objects.values_list("pk", flat=True)}
-    specs = {}
-    for spec in Spec.objects.filter(pools__isnull=False).distinct().prefetch_related("card_models", "pools"):
-        models = {model.pk for model in spec.card_models.all()}
-        for pool in spec.pools.all():
-            fitting = [row for row in by_pool.get(pool.pk, ()) if row.model in models]
-            specs[pool.pk, spec.pk] = _of_spec(spec, fitting, held)
-    return Capacity(now, pools, specs, tally(by_pool.get(None, ()), held))
+        cards[place.pool if place else None][row.model].append(row)
+    groups = {pool: {model: _tally(rows, held) for model, rows in models.items()} for pool, models in cards.items()}
+    units = _units_held(placed, held)
+    specs = {
+        (pool.pk, spec.pk): _of_spec(spec, groups.get(pool.pk, {}), units[pool.pk, spec.pk])
+        for spec in Spec.objects.filter(pools__isnull=False).distinct().prefetch_related("card_models", "pools")
+        for pool in spec.pools.all()
+    }
+    pools = {key: _sum(groups.get(key, {}).values()) for key in Pool.objects.values_list("pk", flat=True)}
+    return Capacity(now, pools, specs, _sum(groups.get(None, {}).values()))
 
 
-def _of_spec(spec: Spec, cards: Sequence[CardRow], held: Mapping[UUID, Sequence[Held]]) -> SpecCounts:
-    own = sum(1 for card in cards for row in held.get(card.id, ()) if row.spec == spec.pk)
-    units = own // spec.cards if spec.mode == SharingMode.WHOLE else own
-    return SpecCounts(tally(cards, held), units, _free_units(spec, cards, held))
+def _sum(groups: Iterable[_Group]) -> HeldCounts:
+    return sum((group.counts for group in groups), HeldCounts())
 
 
-def _free_units(spec: Spec, cards: Sequence[CardRow], held: Mapping[UUID, Sequence[Held]]) -> int | None:
-    free = [card for card in cards if card.facts.available and card.id not in held]
+def _units_held(placed: Mapping[UUID, Place], held: Mapping[UUID, Sequence[Held]]) -> Counter[tuple[UUID, UUID]]:
+    """How many rows of the ledger are open by (pool, spec): cards of whole units, and shares."""
+    return Counter(
+        (placed[card].pool, row.spec)
+        for card, rows in held.items()
+        if card in placed
+        for row in rows
+        if row.spec is not None
+    )
+
+
+def _of_spec(spec: Spec, groups: Mapping[UUID | None, _Group], rows: int) -> SpecCounts:
+    fitting = [groups[model.pk] for model in spec.card_models.all() if model.pk in groups]
+    units = rows // spec.cards if spec.mode == SharingMode.WHOLE else rows
+    return SpecCounts(_sum(fitting), units, _free_units(spec, fitting))
+
+
+def _free_units(spec: Spec, groups: Sequence[_Group]) -> int | None:
     if spec.mode == SharingMode.MIG:
         return None
     if spec.mode != SharingMode.WHOLE:
-        return len(free) * spec.shares_per_card
+        return spec.shares_per_card * sum(group.counts.free for group in groups)
     # a unit stands on one node, with cards of one model
-    groups = Counter((card.node, card.model) for card in free)
-    return sum(number // spec.cards for number in groups.values())
+    return sum(number // spec.cards for group in groups for number in group.free.values())
