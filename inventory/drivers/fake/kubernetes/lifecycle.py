@@ -17,11 +17,11 @@ def work(store: Store, patience: float) -> None:
     nodes = {node["metadata"]["name"]: node for node in store.all(NODES)}
     for pod in store.all(PODS):
         name = pod["spec"].get("nodeName")
-        if not name or finished(pod):
-            continue
-        if name not in nodes:
+        if name and name not in nodes:
             _end(store, pod)
-        elif _lost(nodes[name], patience) and not pod["metadata"].get("deletionTimestamp"):
+        elif (
+            name and not finished(pod) and _lost(nodes[name], patience) and not pod["metadata"].get("deletionTimestamp")
+        ):
             marked = _marked(store, pod, _TAINTED)
             if marked is not None:
                 delete_pod(store, marked)  # and there it stays: its kubelet does not answer
@@ -46,8 +46,7 @@ def _marked(store: Store, pod: Object, fields: dict[str, str], phase: str = "") 
 
 
 def _end(store: Store, pod: Object) -> None:
-    marked = _marked(store, pod, _ORPHANED, "Failed")
-    if marked is None:
-        return
-    delete_pod(store, marked, 0)
+    marked = pod if finished(pod) else _marked(store, pod, _ORPHANED, "Failed")
+    if marked is not None:
+        delete_pod(store, marked, 0)
     remove_when_free(store, store.find(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"]))
