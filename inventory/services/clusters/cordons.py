@@ -20,6 +20,7 @@ def record_cordons(
 ) -> set[UUID]:  # fmt: skip
     """Writes what changed since the last reading, with journal entries. Returns the nodes concerned."""
     at = reading.observed_at
+    _take_up(connection, book)
     rows = {
         row.id: row
         for row in Cordon.objects.select_for_update(no_key=True, of=("self",))
@@ -43,6 +44,16 @@ def record_cordons(
         writer.write(change)
     writer.finish()
     return writer.nodes
+
+
+def _take_up(connection: ClusterConnection, book: NodeBook) -> None:
+    """Cordons of nodes that had no scheduler when they were made are to be set in it now."""
+    names = book.names()
+    rows = list(Cordon.objects.filter(ours=True, cluster=None, lifted_at=None, node__in=list(names)))
+    for row in rows:
+        row.cluster, row.scheduler_node, row.applied_at = connection.cluster, names[row.node_id], None
+    if rows:
+        Cordon.objects.bulk_update(rows, ["cluster", "scheduler_node", "applied_at"])
 
 
 def _seen(node: ClusterNode, key: UUID) -> SeenCordon:

@@ -15,7 +15,7 @@ from inventory.rules.identity import NodeIdentity, node_identity, system_uuid_sp
 from inventory.rules.lifecycle import NODE
 from inventory.rules.scheduler_nodes import OurNode, SeenNode, match_nodes
 from inventory.services.journal import Note
-from inventory.services.nodes import identity_of, join_nodes
+from inventory.services.nodes import identity_of, join_nodes, rename_node
 from sensaka.platform.fields import new_ids
 
 _FACTS = (
@@ -126,6 +126,7 @@ def _bind(
     bound = {name: key for name, key in found.items() if key is not None}
     _take_over(ours, before, bound, at)
     _adopt(connection, ours, bound)
+    _rename(ours, before, bound, seen, at)
     new = [name for name in seen if name not in bound]
     return bound | _create(connection, [seen[name] for name in new], at, notes)
 
@@ -169,6 +170,23 @@ def _adopt(connection: ClusterConnection, ours: Mapping[UUID, Any], bound: Mappi
     loose = [key for key in bound.values() if ours[key].cluster_id is None]
     if loose:
         Node.objects.filter(pk__in=loose, cluster=None).update(cluster=connection.cluster_id)
+
+
+def _rename(
+    ours: Mapping[UUID, Any],
+    before: Mapping[str, UUID],
+    bound: Mapping[str, UUID],
+    seen: Mapping[str, ClusterNode],
+    at: datetime,
+) -> None:
+    """A node that has its name from its scheduler follows it; one that tells its host name is left to that."""
+    left = {key: name for name, key in before.items() if name not in seen}
+    for name, key in bound.items():
+        node = ours.get(key)
+        if node is None or name in before or node.hostname or key not in left:
+            continue
+        if node.name.partition("~")[0] == left[key]:
+            rename_node(node=node, name=name, at=at, source="cluster")
 
 
 def _create(

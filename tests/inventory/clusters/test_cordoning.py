@@ -199,3 +199,15 @@ def test_a_node_that_the_scheduler_drops_keeps_no_cordon(lab: Lab, person: User)
     del lab.fake.scheduler.nodes["n1"]
     lab.sync(10)
     assert Cordon.objects.get().lifted_by == "gone"
+
+
+def test_a_cordon_from_before_the_scheduler_is_set_in_it_later(opener: Opener, person: User) -> None:
+    lab = new_lab(opener)
+    lab.clock.now = timezone.now().replace(microsecond=0)
+    node = Node.objects.create(site=lab.cluster.site, cluster=lab.cluster, name="n1", state="active")
+    assert cordon(node=node, reason="test", actor=person).cluster is None
+    lab.sync(0)
+    row = Cordon.objects.get()
+    assert (row.cluster, row.state, row.scheduler_node) == (lab.cluster, "requested", "n1")
+    assert carrying_out.carry_out_due() == 1
+    assert state(lab) == (True, f"sensaka:{row.mark} test")

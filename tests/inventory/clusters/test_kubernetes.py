@@ -138,6 +138,7 @@ def test_a_node_renamed_is_followed_by_its_system_uuid(server: KubernetesServer,
     sync(connection)
     assert SchedulerNode.objects.get(name="h100-a").node_id == before.pk
     assert SchedulerNode.objects.get(name="gpu-1").gone_at is not None
+    assert Node.objects.get(pk=before.pk).name == "h100-a"
     assert Node.objects.count() == 2
 
 
