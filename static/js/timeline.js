@@ -255,6 +255,7 @@ class Timeline {
     pen.rect(x, y, width, height);
     pen.clip();
     pen.strokeStyle = tone;
+    pen.globalAlpha = 0.6;
     pen.lineWidth = 1;
     pen.beginPath();
     for (let at = x - height; at < x + width; at += 6) {

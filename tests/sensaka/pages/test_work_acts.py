@@ -211,6 +211,10 @@ def test_a_connection_is_switched_read_and_cut(connected: Cluster, operator: Cli
     assert (
         "what is cordoned stays so" in operator.get(reverse("connection-delete", args=[connected.pk])).content.decode()
     )
+    assert (
+        reverse("connection-delete", args=[connected.pk])
+        in operator.get(reverse("cluster", args=[connected.pk])).content.decode()
+    )
     operator.post(reverse("connection-delete", args=[connected.pk]))
     assert not ClusterConnection.objects.exists()
     assert Job.objects.filter(cluster=connected).exists()
