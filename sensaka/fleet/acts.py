@@ -12,7 +12,8 @@ from sensaka.fleet.job_acts import JOB_ACTS
 from sensaka.fleet.layout import Door
 from sensaka.fleet.physics import reset_counters
 from sensaka.fleet.plan import CardPlan, NodePlan
-from sensaka.fleet.world import Partitioning, World
+from sensaka.fleet.slices import Partitioning
+from sensaka.fleet.world import World
 
 
 def _card(world: World, node: NodePlan, slot: int) -> CardPlan:

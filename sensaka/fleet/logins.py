@@ -5,11 +5,11 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from sensaka.fleet.access import BmcLogin
 from sensaka.fleet.doors.bmcs import free_port
 from sensaka.fleet.doors.schedulers import API_ADDRESS, KubernetesDoors, SlurmDoors, addresses
 from sensaka.fleet.layout import Door
 from sensaka.fleet.plan import Plan
-from sensaka.fleet.registration import BmcLogin
 from sensaka.fleet.storage import keep
 from sensaka.fleet.world import World
 

@@ -7,8 +7,9 @@ from sensaka.fleet.hardware import MEBIBYTE
 from sensaka.fleet.physics import XID_FALLEN_OFF_THE_BUS
 from sensaka.fleet.plan import SLOTS, CardPlan, NodePlan
 from sensaka.fleet.readings import DRIVER, card_values
+from sensaka.fleet.slices import SliceState
 from sensaka.fleet.workload import Holder
-from sensaka.fleet.world import SliceState, World
+from sensaka.fleet.world import World
 
 # name, type, field of the sample, what the sample is multiplied with, whether the number is a double
 _DCGM: tuple[tuple[str, str, str, float, bool], ...] = (

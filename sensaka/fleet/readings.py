@@ -15,8 +15,9 @@ from inventory.observations import (
 from sensaka.fleet.hardware import MEBIBYTE, MINORS
 from sensaka.fleet.physics import XID_FALLEN_OFF_THE_BUS
 from sensaka.fleet.plan import SLOTS, CardPlan, NodePlan
+from sensaka.fleet.slices import SliceState
 from sensaka.fleet.workload import Demand, Holder
-from sensaka.fleet.world import SliceState, World
+from sensaka.fleet.world import World
 
 DRIVER = {"nvidia": "570.133.20", "amd": "6.12.12"}
 RUNTIME = {"nvidia": "12.8", "amd": "6.4.1"}

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from sensaka.fleet.access import BmcLogin, SchedulerLogin
 from sensaka.fleet.layout import RACK_DESIGN_POWER, RACK_HEIGHT, Door
 from sensaka.fleet.plan import NodePlan, Plan
 from sensaka.fleet.product import Product, Refused, Row
@@ -37,31 +38,6 @@ class Enrolling(Protocol):
     def forget(self) -> None: ...
 
     def enrol(self, token: str) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class BmcLogin:
-    """How the simulated BMCs let people in, and on which ports they listen."""
-
-    username: str
-    password: str
-    redfish_port: int
-    ipmi_port: int
-
-    def port_of(self, node: NodePlan) -> int:
-        """The port of a node's BMC."""
-        return self.ipmi_port if node.protocol == "ipmi" else self.redfish_port
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerLogin:
-    """How a scheduler is reached: a Slurm by address, user and key (base64), a Kubernetes by its kubeconfig."""
-
-    scheduler: str
-    address: str = ""
-    username: str = ""
-    jwt_key: str = ""
-    kubeconfig: str = ""
 
 
 @dataclass

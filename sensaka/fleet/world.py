@@ -3,7 +3,6 @@
 Everything that a door shows comes from here, so an act changes every door of a node at once.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,13 +13,13 @@ from sensaka.fleet.layout import Door
 from sensaka.fleet.physics import KEPT, Conditions, Constants, Sensors, reset_counters, split, step
 from sensaka.fleet.plan import SLOTS, CardPlan, NodePlan, Plan
 from sensaka.fleet.seeds import fraction, identifier
+from sensaka.fleet.slices import Partitioning, SliceState, instance_ids
 from sensaka.fleet.slurm.cluster import SlurmCluster
 from sensaka.fleet.workload import IDLE, Demand, Workload
 
 DEMAND_EVERY = 10.0  # s between two looks at the work schedule
 _NOTES_KEPT = 200  # entries of one node's event log
 _MIG_SLICES = 7  # compute slices of a whole card
-_FIRST_INSTANCE = {"1g": 7, "2g": 3, "4g": 1}
 
 
 class StateError(RuntimeError):
@@ -38,38 +37,6 @@ class NodeState:
     bmc_up: bool = True
     exporter_silent: bool = False
     boots: int = 0
-
-
-@dataclass
-class Partitioning:
-    """The MIG layout of one card; a new generation has new instance UUIDs."""
-
-    profiles: tuple[str, ...]
-    generation: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SliceState:
-    """One MIG instance as it is now; `activity` is 0-100 of the instance, memory in bytes."""
-
-    uuid: str
-    profile: str
-    instance_id: str
-    memory_total: int
-    memory_used: int
-    activity: float
-    demand: Demand
-
-
-def instance_ids(profiles: Sequence[str]) -> list[str]:
-    """GPU instance ids as the driver gives them: each size has its own range, three and four slices share one."""
-    following = dict(_FIRST_INSTANCE)
-    result: list[str] = []
-    for name in profiles:
-        kind = "4g" if name.startswith("3g") else name[:2]
-        result.append(str(following[kind]))
-        following[kind] += 1
-    return result
 
 
 @dataclass

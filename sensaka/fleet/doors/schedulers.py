@@ -10,11 +10,11 @@ from pathlib import Path
 
 from inventory.drivers.fake.kubernetes.rights import EVERYTHING, Account
 from inventory.drivers.fake.slurmrestd import SlurmRest, SlurmRestServer
+from sensaka.fleet.access import SchedulerLogin
 from sensaka.fleet.doors.bmcs import kept_certificate
 from sensaka.fleet.kubernetes.cluster import KubernetesCluster
 from sensaka.fleet.layout import SCHEDULERS
 from sensaka.fleet.plan import SCHEDULER_NETWORK, Plan
-from sensaka.fleet.registration import SchedulerLogin
 from sensaka.fleet.storage import put
 from sensaka.fleet.world import StateError, World
 

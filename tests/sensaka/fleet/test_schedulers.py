@@ -12,11 +12,11 @@ from inventory.drivers.clusters.readings import JobState
 from inventory.drivers.clusters.slurm import Login, RestDoor, SlurmCluster
 from inventory.drivers.fake.slurmrestd import mint
 from inventory.observations import FailureKind
+from sensaka.fleet.access import SchedulerLogin
 from sensaka.fleet.acts import perform
 from sensaka.fleet.doors.bmcs import free_port
 from sensaka.fleet.doors.schedulers import SlurmDoors, addresses
 from sensaka.fleet.plan import make_plan
-from sensaka.fleet.registration import SchedulerLogin
 from sensaka.fleet.world import World
 from tests.sensaka.fleet.conftest import NOON
 

@@ -10,8 +10,9 @@ from sensaka.fleet.acts import perform
 from sensaka.fleet.physics import COUNTERS
 from sensaka.fleet.plan import make_plan
 from sensaka.fleet.readings import node_reading
+from sensaka.fleet.slices import instance_ids
 from sensaka.fleet.storage import WorldFiles
-from sensaka.fleet.world import StateError, World, instance_ids
+from sensaka.fleet.world import StateError, World
 from tests.sensaka.fleet.conftest import NOON
 
 
