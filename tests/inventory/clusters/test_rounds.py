@@ -120,6 +120,13 @@ def test_secrets_are_in_no_repr() -> None:
     assert "word" not in repr(access)
 
 
+def test_a_kubeconfig_that_is_no_yaml_is_not_quoted() -> None:
+    broken = "users:\n- token: 'word-of-honour\n  x: ["
+    with pytest.raises(InvalidInput, match=r"no YAML \(line 3\)") as refused:
+        connections.usable(Access("kubernetes", kubeconfig=broken))
+    assert "word" not in str(refused.value)
+
+
 def test_a_cluster_with_a_cordon_of_ours_is_not_disconnected(opener: Opener) -> None:
     lab = new_lab(opener)
     lab.clock.now = timezone.now().replace(microsecond=0)

@@ -49,7 +49,10 @@ def access_of(text: str, context: str = "") -> Access:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise KubeconfigError(f"this is no YAML: {error}") from error
+        # The parser's own words quote the line, which may hold a token.
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark is not None else ""
+        raise KubeconfigError(f"this is no YAML{where}") from None
     if not isinstance(document, dict):
         raise KubeconfigError("this is no kubeconfig")
     chosen = context or str(document.get("current-context") or "")
