@@ -3,6 +3,8 @@
 `catalogue_changed(kind)`: a pool, spec, tenant, quota or window was saved or removed (its kind of row).
 `requests_changed(requests)`: the named requests changed (ids). `allocations_changed(cards)`: what is held
 of these cards changed (ids). `usage_recorded(tenants)`: tokens or storage of these tenants (ids).
+`queue_changed(pool)`: places, reasons or expected starts in a pool's queue (id). `nodes_wanted(nodes)`:
+work waits for these sleeping nodes (ids).
 """
 
 from django.dispatch import Signal
@@ -11,3 +13,5 @@ catalogue_changed = Signal()
 requests_changed = Signal()
 allocations_changed = Signal()
 usage_recorded = Signal()
+queue_changed = Signal()
+nodes_wanted = Signal()
