@@ -92,19 +92,25 @@ def change(request: Request, *, values: Mapping[str, Any], actor: User | None) -
     return request
 
 
-def hold(request: Request, *, actor: User | None) -> Request:
+def _because(why: str) -> str:
+    return f": {why.strip()}" if why.strip() else ""
+
+
+def hold(request: Request, *, actor: User | None, why: str = "") -> Request:
     """Keeps a waiting request from starting until it is resumed. Doing it again changes nothing."""
     require_owner(actor, request)
     if request.state not in ("submitted", "queued", "preempted"):
         raise IllegalTransition(f"{request} is {request.get_state_display()}: only what waits can be held")
-    act(request, "hold", cause=f"{actor or 'Sensaka'} put it on hold.", actor=actor, unless={"held": True}, held=True)
+    cause = f"{actor or 'Sensaka'} put it on hold{_because(why)}."
+    act(request, "hold", cause=cause, actor=actor, unless={"held": True}, held=True)
     return request
 
 
-def resume(request: Request, *, actor: User | None) -> Request:
+def resume(request: Request, *, actor: User | None, why: str = "") -> Request:
     """Lets a held request start again. Doing it again changes nothing."""
     require_owner(actor, request)
-    act(request, "resume", cause=f"{actor or 'Sensaka'} resumed it.", actor=actor, unless={"held": False}, held=False)
+    cause = f"{actor or 'Sensaka'} resumed it{_because(why)}."
+    act(request, "resume", cause=cause, actor=actor, unless={"held": False}, held=False)
     return request
 
 
@@ -114,14 +120,14 @@ def cancel(request: Request, *, actor: User | None, why: str = "") -> Request:
     Raises IllegalTransition when it has ended already.
     """
     require_owner(actor, request)
-    cause = f"{actor or 'Sensaka'} cancelled it{': ' + why if why else ''}."
+    cause = f"{actor or 'Sensaka'} cancelled it{_because(why)}."
     if request.state in _HOLDING:
         return _ask_end(request, EndAsked.CANCEL, cause=cause, actor=actor)
     move(request, "cancel", cause=cause, actor=actor, outcome=cause[:500])
     return request
 
 
-def release(request: Request, *, actor: User | None) -> Request:
+def release(request: Request, *, actor: User | None, why: str = "") -> Request:
     """Gives cards back before the time limit; the request counts as completed.
 
     Raises IllegalTransition for a request that holds none.
@@ -129,7 +135,8 @@ def release(request: Request, *, actor: User | None) -> Request:
     require_owner(actor, request)
     if request.state not in _HOLDING:
         raise IllegalTransition(f"{request} is {request.get_state_display()} and holds no cards")
-    return _ask_end(request, EndAsked.COMPLETE, cause=f"{actor or 'Sensaka'} gave its cards back.", actor=actor)
+    cause = f"{actor or 'Sensaka'} gave its cards back{_because(why)}."
+    return _ask_end(request, EndAsked.COMPLETE, cause=cause, actor=actor)
 
 
 def _ask_end(request: Request, end: EndAsked, *, cause: str, actor: User | None) -> Request:

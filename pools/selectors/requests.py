@@ -1,0 +1,126 @@
+"""Requests as pages list them: a person's own, the queue of a pool, and what each of them holds."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, F, Q, QuerySet
+
+from pools.models import Allocation, Extension, ExtensionState, Request, RequestEvent
+from pools.rules.lifecycle import ENDED
+from pools.selectors.access import managed_tenants
+from pools.selectors.reasons import ids_among
+from sensaka.identity.models import User
+
+Cursor = tuple[datetime, UUID]
+_SHOWN = ("project__tenant", "spec", "pool", "priority", "submitter")
+QUEUE_ORDER = (
+    F("boost").desc(), F("position").asc(nulls_last=True), F("priority__value").desc(), F("waited_since").asc(),
+    F("id").asc(),
+)  # fmt: skip
+"""An operator's own order, then that of the last pass of admission; what it has not seen yet by class and age."""
+
+
+def requests_seen(user: User) -> QuerySet[Request]:
+    """What a person may see, with everything that a line of a list says of it. Long texts are left out."""
+    return Request.objects.visible_to(user).select_related(*_SHOWN).defer("script", "environment", "command")
+
+
+def work_page(user: User, *, mine: bool, ended: bool, before: Cursor | None, limit: int) -> list[Request]:
+    """A person's requests, or those of all of their teams, newest first; those that go on, or those that are over."""
+    over = Q(state__in=sorted(ENDED))
+    rows = requests_seen(user).filter(over if ended else ~over)
+    if mine:
+        rows = rows.filter(submitter=user)
+    if before is not None:
+        at, key = before
+        rows = rows.filter(Q(submitted_at__lt=at) | Q(submitted_at=at, pk__lt=key))
+    return list(rows.order_by("-submitted_at", "-id")[:limit])
+
+
+def queue_of(pool: UUID) -> QuerySet[Request]:
+    """The waiting requests of a pool in their order."""
+    rows = Request.objects.filter(pool=pool, state="queued").select_related(*_SHOWN)
+    return rows.defer("script", "environment", "command").order_by(*QUEUE_ORDER)
+
+
+def waiting_by_pool() -> dict[UUID, int]:
+    """How many requests wait in each pool where any does."""
+    rows = Request.objects.filter(state="queued").order_by().values_list("pool").annotate(number=Count("pk"))
+    return dict(rows)
+
+
+def cards_of(requests: Iterable[UUID], *, now: datetime) -> dict[UUID, int]:
+    """How many cards, whole or in part, each of these requests holds at `now`. One query."""
+    rows = Allocation.objects.filter(request__in=list(requests), span__contains=now).order_by()
+    return dict(rows.values_list("request").annotate(cards=Count("card", distinct=True)))
+
+
+def asked_extensions(user: User) -> QuerySet[Extension]:
+    """Wishes for more time that wait for a decision, as far as a person sees them, oldest first."""
+    return _with_request(user).filter(state=ExtensionState.ASKED).order_by("created_at", "id")
+
+
+def decided_extensions(user: User, *, limit: int) -> list[Extension]:
+    """The wishes that were decided last."""
+    rows = _with_request(user).exclude(state=ExtensionState.ASKED)
+    return list(rows.order_by(F("decided_at").desc(nulls_last=True), "-id")[:limit])
+
+
+def _with_request(user: User) -> QuerySet[Extension]:
+    rows = Extension.objects.visible_to(user)
+    return rows.select_related("request__project__tenant", "request__spec", "request__pool", "asked_by", "decided_by")
+
+
+def decidable(user: User, extensions: Collection[Extension]) -> set[UUID]:
+    """Which of these a person may decide: operators all, admins those within the pool's longest run. One query."""
+    if user.operates:
+        return {one.pk for one in extensions}
+    own = set(managed_tenants(user).values_list("pk", flat=True))
+    return {
+        one.pk
+        for one in extensions
+        if one.request.project.tenant_id in own
+        and one.request.pool.longest_run is not None
+        and one.request.time_limit + one.seconds <= one.request.pool.longest_run
+    }
+
+
+def changeable(user: User, requests: Collection[Request]) -> set[UUID]:
+    """Which of these a person may hold, cancel, release or extend. They have to be visible to them. One query."""
+    if user.operates:
+        return {one.pk for one in requests}
+    own = set(managed_tenants(user).values_list("pk", flat=True))
+    return {
+        one.pk
+        for one in requests
+        if one.project.tenant_id in own or (one.submitter_id == user.pk and not user.sees_all_tenants)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A line of a request's history as somebody may read it."""
+
+    event: RequestEvent
+    text: str
+
+
+def history(user: User, request: Request) -> list[Happened]:
+    """Everything that happened to a request, newest first. Whose work displaced it stays with those who may see it."""
+    events = list(request.events.select_related("actor").order_by("-at", "-id"))
+    others = {str(one.detail["by"]) for one in events if one.detail.get("by")}
+    seen: set[str] = set()
+    if others:
+        rows = Request.objects.visible_to(user).filter(pk__in=ids_among(others))
+        seen = {str(key) for key in rows.values_list("pk", flat=True)}
+    return [Happened(one, _told(one, seen)) for one in events]
+
+
+def _told(event: RequestEvent, seen: Collection[Any]) -> str:
+    by = event.detail.get("by")
+    if by and str(by) not in seen:
+        return "Told to leave: work of a higher class needs its cards."
+    return event.cause
