@@ -1,21 +1,13 @@
 // What ran where: a canvas of lanes (nodes or cards) over time. Only what is in view is drawn; hover, keys and Enter work on runs.
-import { colour } from "./colours.js";
 import { onLive } from "./live.js";
+import { AXIS, BAR, colours, paintAxis, paintLane } from "./timeline-paint.js";
 import { exact } from "./times.js";
 
-const AXIS = 22; // px of the time axis, which stays in view
-const BAR = { node: 16, card: 12 }; // px of a lane with one row
 const ROW = 8; // px of each row where runs overlap, and where there is room for all
 const WIDE_ROW = 15;
 const FEW_ROWS = 36;
 const GAP = 3;
 const REFETCH = 10000; // ms between two fetches that news ask for
-const STEPS = [300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]; // s between two marks of the axis
-const MARK = 76; // px that a mark's text needs
-
-const zone = document.documentElement.dataset.timeZone || undefined;
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(zone ? { timeZone: zone } : {}) });
-const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short", ...(zone ? { timeZone: zone } : {}) });
 
 class Timeline {
   constructor(root) {
@@ -155,114 +147,22 @@ class Timeline {
     return this.gutter + (seconds / (end - start)) * (this.size.width - this.gutter - 4);
   }
 
-  colours() {
-    return {
-      text: colour("--tblr-body-color"), muted: colour("--tblr-secondary-color"), line: colour("--tblr-border-color"), surface: colour("--tblr-bg-surface"),
-      busy: colour("--busy"), good: colour("--good"), bad: colour("--bad"), warn: colour("--idle"), off: colour("--free"), unknown: colour("--unknown-a"), soft: colour("--unknown-b"), stripe: colour("--tblr-bg-surface-secondary"),
-    };
-  }
-
   draw() {
     if (!this.data || !this.size) return;
     const { pen, size } = this;
-    this.tones ??= this.colours(); // asking the page for a colour costs; they change with the theme only
+    this.tones ??= colours(); // asking the page for a colour costs; they change with the theme only
     const { tones } = this;
     pen.setTransform(size.ratio, 0, 0, size.ratio, 0, 0);
     pen.clearRect(0, 0, size.width, size.height);
     pen.font = `11px ${getComputedStyle(document.body).fontFamily}`;
     pen.textBaseline = "middle";
-    this.axis(tones);
+    paintAxis(this, tones);
     pen.save();
     pen.beginPath();
     pen.rect(0, AXIS, size.width, size.height - AXIS);
     pen.clip();
     const scrolled = this.view.scrollTop;
-    for (let lane = this.at(scrolled); lane < this.tops.length && this.tops[lane] < scrolled + size.height; lane++) this.lane(lane, AXIS + this.tops[lane] - scrolled, tones);
-    pen.restore();
-  }
-
-  axis(tones) {
-    const { pen, data, size } = this;
-    const length = data.end - data.start;
-    const room = Math.max(1, Math.floor((size.width - this.gutter) / MARK));
-    const step = STEPS.find((seconds) => length / seconds <= room) || STEPS[STEPS.length - 1];
-    const shift = new Date(data.start * 1000).getTimezoneOffset() * 60;
-    pen.fillStyle = tones.muted;
-    pen.strokeStyle = tones.line;
-    pen.lineWidth = 1;
-    for (let at = Math.ceil((data.start - shift) / step) * step + shift; at < data.end; at += step) {
-      const x = Math.round(this.x(at - data.start)) + 0.5;
-      pen.beginPath();
-      pen.moveTo(x, AXIS - 4);
-      pen.lineTo(x, size.height);
-      pen.stroke();
-      const date = new Date(at * 1000);
-      const text = clock.format(date);
-      const label = text === "00:00" || step >= 86400 ? day.format(date) : text;
-      if (x + pen.measureText(label).width + 3 < size.width) pen.fillText(label, x + 3, AXIS / 2);
-    }
-  }
-
-  lane(index, top, tones) {
-    const { pen, size } = this;
-    const lane = this.data.lanes[index];
-    const height = this.height(index);
-    if (index % 2) {
-      pen.fillStyle = tones.stripe;
-      pen.fillRect(0, top - 1, size.width, height + 2);
-    }
-    pen.fillStyle = this.chosen && this.chosen.lane === index ? tones.text : tones.muted;
-    pen.fillText(fit(pen, lane.name, this.gutter - 8), 4, top + Math.min(height, BAR[this.by]) / 2 + 0.5);
-    lane.bars.forEach((bar, place) => this.bar(index, place, bar, top, tones));
-  }
-
-  bar(index, place, [run, from, to, row], top, tones) {
-    const { pen } = this;
-    const job = this.data.jobs[run];
-    const lane = this.data.lanes[index];
-    const height = lane.rows > 1 ? this.row - 1 : BAR[this.by];
-    const y = top + (lane.rows > 1 ? row * this.row : 0);
-    const x = this.x(from);
-    const width = Math.max(2, this.x(to) - x - 1);
-    if (job.kind === "off") {
-      pen.strokeStyle = tones.off;
-      pen.lineWidth = 1.5;
-      pen.setLineDash([3, 2]);
-      pen.strokeRect(x + 0.75, y + 0.75, Math.max(0.5, width - 1.5), height - 1.5);
-      pen.setLineDash([]);
-    } else {
-      pen.fillStyle = job.kind === "unknown" ? tones.soft : tones[job.kind] || tones.off;
-      pen.fillRect(x, y, width, height);
-      if (job.kind === "bad" || job.kind === "unknown") this.hatch(x, y, width, height, job.kind === "bad" ? tones.surface : tones.unknown);
-    }
-    if (height >= 12 && width > 34) {
-      pen.fillStyle = job.kind === "off" || job.kind === "unknown" ? tones.text : tones.surface;
-      const text = fit(pen, job.job, width - 6); // a few letters of a name tell nothing
-      if (text === job.job || text.length > 8) pen.fillText(text, x + 3, y + height / 2 + 0.5);
-    }
-    if (this.chosen && this.data.lanes[this.chosen.lane].bars[this.chosen.bar][0] === run) {
-      const here = this.chosen.lane === index && this.chosen.bar === place;
-      pen.strokeStyle = tones.text;
-      pen.lineWidth = here ? 2 : 1;
-      pen.strokeRect(x - 0.5, y - 0.5, width + 1, height + 1);
-    }
-  }
-
-  hatch(x, y, width, height, tone) {
-    const { pen } = this;
-    pen.save();
-    pen.beginPath();
-    pen.rect(x, y, width, height);
-    pen.clip();
-    pen.strokeStyle = tone;
-    pen.globalAlpha = 0.6;
-    pen.lineWidth = 1;
-    pen.beginPath();
-    for (let at = x - height; at < x + width; at += 6) {
-      pen.moveTo(at, y + height);
-      pen.lineTo(at + height, y);
-    }
-    pen.stroke();
+    for (let lane = this.at(scrolled); lane < this.tops.length && this.tops[lane] < scrolled + size.height; lane++) paintLane(this, lane, AXIS + this.tops[lane] - scrolled, tones);
     pen.restore();
   }
 
@@ -379,13 +279,6 @@ class Timeline {
     this.tip.style.left = `${left}px`;
     this.tip.style.top = `${room ? below : Math.max(0, below - this.height(lane) - 12 - this.tip.offsetHeight)}px`;
   }
-}
-
-function fit(pen, text, width) {
-  if (pen.measureText(text).width <= width) return text;
-  let length = text.length;
-  while (length > 1 && pen.measureText(`${text.slice(0, length)}…`).width > width) length -= 1;
-  return `${text.slice(0, length)}…`;
 }
 
 document.querySelectorAll("[data-timeline]").forEach((root) => new Timeline(root));
