@@ -16,6 +16,7 @@ from pools.rules.demand import Near, Request
 from pools.rules.dividing import Parts
 from pools.rules.fleet import Mode
 from pools.rules.placement import closest, units_by_node
+from pools.rules.sharing import ranges
 from pools.rules.snapshot import NEVER
 from pools.rules.space import Space, Wish
 
@@ -49,16 +50,20 @@ def unit_times(space: Space, wish: Wish) -> Ints:
 def _share_times(space: Space, wish: Wish, free_at: Ints) -> Ints:
     demand = {wish.spec.profile: wish.count} if wish.spec.profile else {}
     parts = Parts.of(space, wish, free_at < NEVER, demand)
+    profiles = space.snapshot.profiles.get(wish.model, {})
     rows: list[list[int]] = [[] for _ in free_at]
     if parts is not None:
         may_divide = wish.spec.mode in space.snapshot.pools[wish.pool].sharing
         for node, column in zip(*np.nonzero(free_at < NEVER), strict=True):
             card = (int(node), int(column))
             divided = space.divisions.get(card)
-            if divided is not None and divided.mode is wish.spec.mode:
-                # each part by itself; a part that nobody holds is free now
-                ends = [until for _, until in space.held.get(card, ())]
-                rows[node] += ends + [space.snapshot.now] * len(parts.openings.get(card, ()))
+            own = ranges(wish.spec, divided, profiles) if divided is not None else []
+            if own:
+                # each part by itself, from when on nobody holds any of it
+                held = space.held.get(card, ())
+                for start, stop in own:
+                    ends = [until for (low, high), until in held if low < stop and start < high]
+                    rows[node].append(max(ends, default=space.snapshot.now))
             elif may_divide:
                 rows[node] += [int(free_at[card])] * parts.each
     width = max(map(len, rows), default=0)

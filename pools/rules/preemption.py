@@ -163,8 +163,7 @@ class _Freed:
         """Whether all units of the wish have a place once these have left."""
         space, wish = self._space, self._wish
         whole = self.open & (space.room.free + space.holders.cards_of(leaving) >= CARD)
-        cpu, memory = space.holders.hosts_of(leaving)
-        hosts = space.units_on(wish.spec, space.room.cpu + cpu, space.room.memory + memory)
+        hosts = space.units_on(wish.spec, *space.hosts_with(*space.holders.hosts_of(leaving)))
         return closest(space, wish, units_by_node(space, wish, whole, hosts)) is not None
 
 

@@ -187,6 +187,8 @@ class Ledger:
         quota = account.quota
         scale, unit = _SHOWN[quota.resource]
         borrowable = max(0, account.used + left - account.nominal)
+        if account.borrowing is not None:
+            borrowable = min(borrowable, account.borrowing)
         return Reason(
             _CODES[quota.resource],
             {

@@ -164,7 +164,7 @@ def _maintenance(a: _Args) -> Sentence:
 def _release(a: _Args) -> str:
     if a["release_at"] is None:
         return ""
-    by = f" when {a['release_by']} ends" if a["release_by"] else ""
+    by = f" when {a['release_by']} {'end' if a['holders'] and a['holders'] > 1 else 'ends'}" if a["release_by"] else ""
     return f"; {a.amount('released')} come free at {a.time('release_at')}{by}"
 
 

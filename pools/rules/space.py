@@ -101,6 +101,11 @@ class Space:
         self.free_at = np.where(self.placeable, snapshot.now, NEVER)
         self.holders = Holders(snapshot, self.columns, self.width)
         self._occupy()
+        # observed work may use more of a host than there is; what leaves first only pays that back
+        cpu, memory = self.holders.hosts_of(np.ones(len(self.holders.until), bool))
+        cores = np.array([np.inf if one.cpu is None else one.cpu for one in fleet.nodes])
+        sizes = np.array([np.inf if one.memory is None else one.memory for one in fleet.nodes])
+        self._owed_cpu, self._owed_memory = np.maximum(0, cpu - cores), np.maximum(0, memory - sizes)
         # promised to somebody at a time: work that would still run then may not use it
         self.promised_at = np.full(self.real.shape, NEVER)
         self.node_promised_at = np.full(len(fleet.nodes), NEVER)
@@ -221,8 +226,14 @@ class Space:
 
     def hosts_at(self, moment: int) -> tuple[Floats, Floats]:
         """Free cores and memory of each node once everything that ends until then has left."""
-        cpu, memory = self.holders.hosts_left_by(moment)
-        return self.room.cpu + cpu, self.room.memory + memory
+        return self.hosts_with(*self.holders.hosts_left_by(moment))
+
+    def hosts_with(self, cpu: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """Free cores and memory of each node when so much more has left."""
+        return (
+            self.room.cpu + np.maximum(0, cpu - self._owed_cpu),
+            self.room.memory + np.maximum(0, memory - self._owed_memory),
+        )
 
     def divide(self, node: int, column: int, division: Division) -> None:
         """From now on the card, which is empty, is divided so."""

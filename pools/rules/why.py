@@ -202,14 +202,14 @@ class Lack:
 
     def _maintenance(self, until: int) -> Reason:
         snapshot = self.space.snapshot
-        blocked = self.free.sum(axis=1) * (snapshot.fleet.needed_at < until)
-        nodes = {snapshot.fleet.nodes[place].id for place in np.flatnonzero(blocked)}
+        places = np.flatnonzero(self.usable.any(axis=1) & (snapshot.fleet.needed_at < until))
+        nodes = {snapshot.fleet.nodes[place].id for place in places}
         windows = [one for one in snapshot.maintenance if one.nodes & nodes and one.start < until]
         first = min(windows, key=lambda window: window.start)
         return Reason(
             Code.MAINTENANCE,
             {
-                "cards": int(blocked.sum()),
+                "cards": int(self._free_cards()[0][places].sum()),
                 "name": first.name or "maintenance",
                 "start": first.start,
                 "would_end": until,
@@ -246,4 +246,4 @@ def next_release(space: Space, wish: Wish) -> dict[str, Any]:
     holding = np.flatnonzero(space.holders.holding(free_at == at))
     holders = [snapshot.running[place].name or str(snapshot.running[place].id) for place in holding]
     by = holders[0] if len(holders) == 1 else f"{len(holders)} jobs" if holders else None
-    return {"released": int((free_at == at).sum()), "release_at": at, "release_by": by}
+    return {"released": int((free_at == at).sum()), "release_at": at, "release_by": by, "holders": len(holders)}
