@@ -34,7 +34,7 @@ _CONNECT = 10.0  # s
 _WATCH = 120  # s, after which the server ends a watch and we go on from where it stood
 _SILENCE = 15.0  # s more, after which a watch that the server should have ended is dead
 _TOKEN_AGE = 60.0  # s, after which a pod's own token is read again
-_LAST_TURNS = 5  # of the event loop: a connection is closed in the turns after the call that closes it
+_CLOSING = 0.05  # s: connections, also those that were being opened, are closed in turns of the loop after the call
 _LIST = msgspec.json.Decoder(wire.ObjectList)
 _EVENT = msgspec.json.Decoder(wire.WatchEvent)
 
@@ -65,8 +65,7 @@ class Connection:
     async def close(self) -> None:
         """Ends connections."""
         await self._client.close()
-        for _ in range(_LAST_TURNS):
-            await asyncio.sleep(0)
+        await asyncio.sleep(_CLOSING)
 
     async def get(self, path: str, *, until: float, query: Mapping[str, str] | None = None) -> bytes:
         """One object's JSON."""
