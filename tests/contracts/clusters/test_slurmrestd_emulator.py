@@ -268,3 +268,39 @@ async def test_a_target_opens_it(server: SlurmRestServer) -> None:
     assert len((await opened.read_nodes(deadline=5)).nodes) == 4
     assert [queue.name for queue in (await opened.read_queues(deadline=5)).queues] == ["train"]
     await opened.close()
+
+
+JOB = {"name": "x", "environment": ["A=1"], "current_working_directory": "/"}
+REFUSED: list[tuple[str, str, Any, int, int]] = [
+    ("POST", "job/submit", {"script": "", "job": JOB | {"partition": "none"}}, 500, 2000),
+    ("POST", "job/submit", {"script": "", "job": JOB | {"tres_per_node": "gres/gpu:9"}}, 500, 2014),
+    ("POST", "job/submit", {"script": "", "job": JOB | {"tres_per_node": "gres/fpga:1"}}, 500, 2014),
+    ("POST", "job/submit", {"script": "", "job": JOB | {"minimum_nodes": 5}}, 500, 2014),
+    ("POST", "job/submit", {"script": "", "job": JOB | {"required_nodes": ["h[1"]}}, 500, 2018),
+    ("POST", "job/submit", {"script": "", "job": JOB | {"array": "7-3"}}, 500, 2081),
+    ("POST", "job/submit", {"script": "", "job": {"name": "x"}}, 500, 9001),
+    ("POST", "job/submit", {"script": 3}, 500, 9001),
+    ("POST", "job/77", {"hold": True}, 404, 2017),
+    ("POST", "job/x", {"hold": True}, 404, 2017),
+    ("POST", "node/h1", {"state": ["SIDEWAYS"]}, 500, 9000),
+    ("POST", "node/h9", {"state": ["DRAIN"]}, 500, 2018),
+    ("GET", "node/h9", None, 500, 9000),
+    ("GET", "partition/none", None, 500, 9000),
+    ("GET", "job/77", None, 404, 2017),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "code"), REFUSED)
+async def test_what_makes_no_sense_is_refused_with_slurms_number(
+    server: SlurmRestServer, method: str, path: str, body: Any, status: int, code: int
+) -> None:
+    """P11: as JSON with the number of slurm_errno.h; nothing has changed after it."""
+    headers = {"X-SLURM-USER-NAME": "root", "X-SLURM-USER-TOKEN": token()}
+    async with httpx.AsyncClient(headers=headers, trust_env=False) as client:
+        answer = await client.request(method, f"{server.url}/slurm/v0.0.42/{path}", json=body)
+        wrong = await client.request("PUT", f"{server.url}/slurm/v0.0.42/jobs/")
+        other = await client.get(f"{server.url}/slurm/v0.0.39/jobs/")
+    assert (answer.status_code, [error["error_number"] for error in answer.json()["errors"]]) == (status, [code])
+    assert (wrong.status_code, other.status_code) == (405, 404)
+    controller = server.service.controller
+    assert (controller.jobs, controller.acts, server.service.acts) == ({}, 0, 0)

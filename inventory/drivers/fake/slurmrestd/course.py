@@ -42,7 +42,6 @@ class Course:
         self.next_job = first_job
         self.acts = 0  # changes from outside
         self.moves = 0  # starts and ends of runs
-        self.started_at = now
         self._kept_seconds, self._kept_runs = kept_seconds, kept_runs
         self._stale = True
         self._next: int | None = None
