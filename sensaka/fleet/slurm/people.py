@@ -72,7 +72,7 @@ class People:
 def _wanted(controller: Controller, partition: str, states: Sequence[str]) -> int:
     """Cards that jobs of a queue in these states hold or ask for."""
     jobs = [job for job in controller.jobs.values() if job.state in states and job.wish.partition == partition]
-    return sum(job.wish.cards * job.wish.count * max(1, len(job.tasks)) for job in jobs)
+    return sum(job.wish.all_cards * max(1, len(job.tasks)) for job in jobs)
 
 
 def _waiting_jobs(controller: Controller, partition: str) -> int:

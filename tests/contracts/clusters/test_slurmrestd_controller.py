@@ -29,6 +29,17 @@ def test_a_later_job_goes_first_only_where_it_delays_nobody() -> None:
     assert (short.state, waiting.state, long.state) == ("TIMEOUT", "RUNNING", "PENDING")
 
 
+def test_cards_in_all_are_spread_over_the_nodes() -> None:
+    controller = made_controller()
+    for name in ("h1", "h2", "h3"):
+        controller.submit(Wish(name="a", user="u", nodes=(name,), cards=6, limit=60))
+    job = controller.submit(Wish(name="b", user="u", node_count=3, total=11, limit=60))
+    assert {share.node: len(share.cards) for share in job.shares} == {"h1": 2, "h2": 2, "h4": 7}
+    for total in (33, 3):  # more than there is, and less than one on each node
+        with pytest.raises(SlurmRefusal, match="not available"):
+            controller.submit(Wish(name="c", user="u", node_count=4, total=total))
+
+
 def test_a_suspended_run_keeps_its_cards_and_its_time() -> None:
     controller = made_controller()
     job = controller.submit(Wish(name="a", user="u", cards=2, limit=10))

@@ -93,7 +93,7 @@ def job_entry(controller: Controller, job: Job) -> dict[str, Any]:
     holding = job.state in HOLDING
     names = [share.node for share in job.shares]
     card_type = controller.nodes[names[0]].card_type if names else wish.card_type
-    asked = ":".join(word for word in ("gres/gpu", wish.card_type, str(wish.cards)) if word)
+    asked = ":".join(word for word in ("gres/gpu", wish.card_type, str(wish.total or wish.cards)) if word)
     end = job.ended if job.state in ENDED else (job.limit_at or 0) if holding else 0
     return {
         "job_id": job.id,
@@ -139,6 +139,7 @@ def job_entry(controller: Controller, job: Job) -> dict[str, Any]:
         "job_resources": _resources(job) if holding else {},
         "gres_detail": [gres(card_type, share.cards) for share in job.shares if share.cards] if holding else [],
         "tres_per_node": asked if wish.cards else "",
+        "tres_per_job": asked if wish.total else "",
         "tres_req_str": tres_text(wish, wish.card_type),
         "tres_alloc_str": tres_text(wish, card_type) if job.started else "",
     }

@@ -61,7 +61,8 @@ class Controller(Course):
             for node in (self.nodes[name] for name in names if name in partition.nodes)
             if wish.cards <= node.cards and wish.cpus <= node.cpus and wish.card_type in ("", node.card_type)
         ]
-        if len(able) < wish.count or (wish.nodes and len(able) < len(wish.nodes)):
+        largest = sorted((node.cards for node in able), reverse=True)[: wish.count]
+        if len(able) < wish.count or not wish.spread(largest):
             raise SlurmRefusal(Code.NOT_AVAILABLE)
         return partition
 

@@ -47,7 +47,7 @@ def gres(card_type: str, numbers: Iterable[int]) -> str:
 def tres_text(wish: Wish, card_type: str) -> str:
     """What a job asks for or holds over all of its nodes."""
     nodes = wish.count
-    cards = wish.cards * nodes
+    cards = wish.all_cards
     text = f"cpu={wish.cpus * nodes},mem={wish.memory * nodes}M,node={nodes},billing={wish.cpus * nodes}"
     if not cards:
         return text
@@ -57,7 +57,7 @@ def tres_text(wish: Wish, card_type: str) -> str:
 def tres_list(wish: Wish, card_type: str) -> list[dict[str, Any]]:
     """The same as the accounting lists it."""
     nodes = wish.count
-    cards = wish.cards * nodes
+    cards = wish.all_cards
     found = [
         {"type": "cpu", "name": "", "id": 1, "count": wish.cpus * nodes},
         {"type": "mem", "name": "", "id": 2, "count": wish.memory * nodes},

@@ -1,7 +1,7 @@
 """Jobs of the emulated Slurm: what was asked for, where a run is, how it went. Times are epoch seconds, 0 for none."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 ENDED = frozenset({"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "REQUEUED"})
@@ -12,7 +12,8 @@ HOLDING = frozenset({"RUNNING", "SUSPENDED"})
 class Wish:
     """What a job asks for. `cards`, `cpus` and `memory` (MiB) are per node, `limit` is in minutes.
 
-    `limit` None takes the partition's longest. `tasks` are the numbers of an array, of which
+    `total` cards instead of `cards` are spread over the nodes, one on each at least. `limit` None takes the
+    partition's longest. `tasks` are the numbers of an array, of which
     `at_once` run at a time (0: as many as fit).
     """
 
@@ -28,6 +29,7 @@ class Wish:
     node_count: int = 1
     nodes: tuple[str, ...] = ()
     cards: int = 0
+    total: int = 0
     card_type: str = ""
     cpus: int = 1
     memory: int = 1000
@@ -43,6 +45,20 @@ class Wish:
     def count(self) -> int:
         """How many nodes."""
         return len(self.nodes) or self.node_count
+
+    @property
+    def all_cards(self) -> int:
+        """Cards on all nodes together."""
+        return self.total or self.cards * self.count
+
+    def spread(self, free: Sequence[int]) -> list[int]:
+        """How many cards it takes on each of its nodes, which have so many free; [] where they don't fit."""
+        if not self.total:
+            return [self.cards] * len(free) if all(self.cards <= one for one in free) else []
+        taken = [1] * len(free)
+        for place, one in enumerate(free):
+            taken[place] += max(0, min(one - 1, self.total - sum(taken)))
+        return taken if sum(taken) == self.total and all(map(int.__ge__, free, taken)) else []
 
 
 @dataclass(frozen=True, slots=True)

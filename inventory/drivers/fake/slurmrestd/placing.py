@@ -25,22 +25,22 @@ class _Room:
     planned: int | None = None  # an earlier job wants this node from then on
 
     def fits(self, wish: Wish) -> bool:
-        return wish.cards <= len(self.free) and wish.cpus <= self.cpus
+        return (1 if wish.total else wish.cards) <= len(self.free) and wish.cpus <= self.cpus
 
     def fits_at(self, wish: Wish, now: int) -> int:
         """From when it fits."""
         cards, cpus = len(self.free), self.cpus
         for moment, more_cards, more_cpus in [(now, 0, 0), *sorted(self.returns)]:
             cards, cpus = cards + more_cards, cpus + more_cpus
-            if wish.cards <= cards and wish.cpus <= cpus:
+            if -(-wish.all_cards // wish.count) <= cards and wish.cpus <= cpus:
                 return moment
         return now + _FAR
 
-    def take(self, wish: Wish, until: int) -> Share:
-        taken, self.free = tuple(self.free[: wish.cards]), self.free[wish.cards :]
-        self.cpus -= wish.cpus
-        self.returns.append((until, wish.cards, wish.cpus))
-        return Share(self.node.name, taken, wish.cpus)
+    def take(self, cards: int, cpus: int, until: int) -> Share:
+        taken, self.free = tuple(self.free[:cards]), self.free[cards:]
+        self.cpus -= cpus
+        self.returns.append((until, cards, cpus))
+        return Share(self.node.name, taken, cpus)
 
 
 class Board:
@@ -73,7 +73,7 @@ class Board:
 
     def _note(self, job: Job) -> None:
         account = job.wish.account
-        self._held[account] = self._held.get(account, 0) + job.wish.cards * job.wish.count
+        self._held[account] = self._held.get(account, 0) + job.wish.all_cards
         if job.array_id:
             self._array[job.array_id] = self._array.get(job.array_id, 0) + 1
 
@@ -111,7 +111,7 @@ class Board:
             return "JobArrayTaskLimit"
         account = self._layout.account(wish.account)
         most = None if account is None else account.cards
-        if most is not None and self._held.get(wish.account, 0) + wish.cards * wish.count > most:
+        if most is not None and self._held.get(wish.account, 0) + wish.all_cards > most:
             return "AssocGrpGRES"
         return ""
 
@@ -134,8 +134,11 @@ class Board:
         ]
         if len(rooms) < wish.count:
             return []
-        # By name, as the allocation lists them.
-        return [room.take(wish, until) for room in sorted(rooms[: wish.count], key=lambda room: room.node.name)]
+        if wish.total:  # the emptiest first, so that all of them fit
+            rooms.sort(key=lambda room: (-len(room.free), room.node.name))
+        chosen = sorted(rooms[: wish.count], key=lambda room: room.node.name)  # as the allocation lists them
+        counts = wish.spread([len(room.free) for room in chosen])
+        return [room.take(cards, wish.cpus, until) for room, cards in zip(chosen, counts, strict=False)]
 
     def _plan(self, wish: Wish) -> int:
         """Keep the nodes on which it will fit first; when that is, 0 for never."""

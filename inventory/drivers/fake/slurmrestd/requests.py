@@ -30,6 +30,8 @@ class JobDescription(msgspec.Struct):
     minimum_nodes: int | None = None
     nodes: str | None = None
     tres_per_node: str | None = None
+    tres_per_job: str | None = None
+    tres_per_job: str | None = None
     cpus_per_task: int | None = None
     memory_per_node: Number = None
     time_limit: Number = None
@@ -67,7 +69,10 @@ def wish_of(sent: Submission, user: str) -> Wish:
     job = sent.job
     if job.environment is None or not job.current_working_directory:
         raise SlurmRefusal(Code.FAIL_PARSING, "environment and current_working_directory must be set")
+    if job.tres_per_job:
+        raise SlurmRefusal(Code.NOT_AVAILABLE, "this small Slurm gives each node of a job as many cards")
     card_type, cards = cards_of(job.tres_per_node)
+    total_type, total = cards_of(job.tres_per_job)
     tasks, at_once = tasks_of(job.array)
     return Wish(
         name=job.name or "sbatch",
@@ -82,7 +87,8 @@ def wish_of(sent: Submission, user: str) -> Wish:
         node_count=job.minimum_nodes or 1,
         nodes=_names(job.required_nodes),
         cards=cards,
-        card_type=card_type,
+        total=total,
+        card_type=card_type or total_type,
         cpus=job.cpus_per_task or 1,
         memory=value(job.memory_per_node) or 1000,
         limit=value(job.time_limit),
