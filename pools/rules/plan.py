@@ -38,6 +38,7 @@ class _Waiting:
         self.stopped = stopped
         self.events: list[Reason] = []
         self.starts_at: int | None = None
+        self.waking = False
 
 
 class _Pass:
@@ -156,6 +157,7 @@ class _Pass:
         """Its place is kept; it starts when its nodes are awake."""
         self._charge(waiting.request, found)
         self.wakes |= found.asleep
+        waiting.waking = True
         waiting.starts_at = self.now + self.snapshot.policy.wake
         args = {"nodes": len(found.asleep), "ready_at": waiting.starts_at, "now": self.now}
         waiting.events.append(Reason(Code.WAKING_NODES, args))
@@ -203,9 +205,11 @@ class _Pass:
         waits = []
         for one in self.waiting:
             request = one.request
-            reasons = [*one.stopped, *over_quota(self.ledger, self.snapshot, request, one.options), *one.events]
-            stopped = bool(one.stopped) or len(reasons) > len(one.stopped) + len(one.events)
-            lacking = [] if one.starts_at is not None and not self._reserved(request) else self._lacking(one)
+            # what it will take when its nodes are awake is charged already
+            short = [] if one.waking else over_quota(self.ledger, self.snapshot, request, one.options)
+            reasons = [*one.stopped, *short, *one.events]
+            stopped = bool(one.stopped or short)
+            lacking = [] if one.waking else self._lacking(one)
             reasons += lacking
             key = (request.pool, one.options[0].model)
             if lacking and not stopped and ahead[key]:
@@ -216,9 +220,6 @@ class _Pass:
                 ahead[key].append(request)
             waits.append(Wait(request, one.position, ordered(reasons), self._expected(forecast, one, reasons)))
         return waits
-
-    def _reserved(self, request: Request) -> bool:
-        return any(one.request is request for one in self.reservations)
 
     def _lacking(self, one: _Waiting) -> list[Reason]:
         """What is missing of the model that lacks least, and what can't be reached."""

@@ -323,3 +323,9 @@ def test_an_empty_fleet_and_an_empty_queue() -> None:
     assert admit(snapshot(0)).empty
     nothing: Snapshot = snapshot(0, waiting=[request("r")])
     assert codes(admit(nothing)) == ["SPEC_UNAVAILABLE"]
+
+
+def test_a_request_that_wakes_nodes_is_not_over_the_quota_that_it_takes_itself() -> None:
+    nodes = [node("n1", state="asleep")]
+    plan = admit(snapshot(1, nodes=nodes, waiting=[request("r")], quotas=[Quota("t1", Resource.CARDS, 1)]))
+    assert codes(plan) == ["WAKING_NODES"]
