@@ -164,7 +164,8 @@ def test_bmcs_are_found_by_address_and_a_senseless_one_is_refused(operator: APIC
 
 def test_history_gives_buckets_with_gaps_as_null(operator: APIClient, node: Node) -> None:
     (card,) = add_cards(node, 1)
-    at = now() - timedelta(minutes=5)
+    # a bucket's first second: what a sample taken in its last ones says holds into the next bucket too
+    at = (now() - timedelta(minutes=5)).replace(second=0, microsecond=0)
     write_samples([Sample(card.series, at, "agent", 1, CardValues(utilization=50.0))])
     body = operator.get(f"/api/v1/accelerators/{card.id}/history/?fields=utilization,power").json()
     means = body["signals"]["utilization"]["mean"]

@@ -135,6 +135,8 @@ def test_one_round_claims_at_a_time(peers: Peers, world: World, add_bmc: Any) ->
         with other.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [polling._BMC_LOCK])
         assert polling.poll_due_bmcs().read == 0
+        with other.cursor() as cursor:  # a connection that is closed lets go of it some time later
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [polling._BMC_LOCK])
     finally:
         other.close()
     assert polling.poll_due_bmcs().read == 1
