@@ -7,6 +7,8 @@ import logging
 
 from celery import shared_task
 
+from pools.services import admission
+from pools.services.launching import carrying_out
 from pools.services.ledger import recording
 
 log = logging.getLogger(__name__)
@@ -21,3 +23,19 @@ def record_ledger() -> None:
             "ledger: %d jobs read, %d entries opened, %d changed, %d removed, %d requests moved on",
             done.jobs, done.opened, done.changed, done.removed, done.moved,
         )  # fmt: skip
+
+
+@shared_task  # type: ignore[untyped-decorator] # celery has no types
+def admit_requests() -> None:
+    """Starts what fits, and tells what waits why."""
+    for pool, done in admission.admit_all().items():
+        if done.started or done.told:
+            log.info("pool %s: %d started, %d told to leave, %d wait", pool, done.started, done.told, done.waiting)
+
+
+@shared_task  # type: ignore[untyped-decorator] # celery has no types
+def launch_requests() -> None:
+    """Launches what was admitted, ends what is to end, signals what is to leave."""
+    done = carrying_out.carry_out_due()
+    if done.errands:
+        log.info("%d errands to clusters, %d not done", done.errands, done.failed)

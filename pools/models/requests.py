@@ -81,6 +81,10 @@ class Request(ScopedRecord):
     attempt = models.PositiveSmallIntegerField(default=0)
     preempted = models.PositiveSmallIntegerField(default=0, help_text="times")
     mark = models.CharField(max_length=64, blank=True)
+    cluster = models.ForeignKey(
+        "inventory.Cluster", on_delete=models.SET_NULL, related_name="+", null=True, blank=True,
+        help_text="Where it was placed last",
+    )  # fmt: skip
     job_reference = models.CharField(max_length=400, blank=True, help_text="What its scheduler calls the launched job")
     launch_tried_at = models.DateTimeField(null=True, blank=True, help_text="It may have been submitted since")
     leased_until = models.DateTimeField(null=True, blank=True, help_text="Somebody talks to its cluster until then")

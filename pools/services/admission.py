@@ -102,12 +102,17 @@ def _start(pool: Pool, snapshot: Snapshot, starts: Sequence[Start], now: datetim
         mark = mark_of(str(one.request.id), before + 1, secret[8 * number : 8 * number + 8])
         changes = {
             "attempt": before + 1, "mark": mark, "explanation": one.why[:500], "reasons": [], "position": None,
-            "expected_start": None,
+            "expected_start": None, "cluster_id": _cluster_of(snapshot, one),
         }  # fmt: skip
         moves.append(Move(one.request.id, "queued", "admit", f"Placed on {one.why}."[:500], before + 1, changes))  # type: ignore[arg-type]
     moved = move_all(moves, now=now)
     _promise(pool, snapshot, [one for one in starts if one.request.id in moved], attempts, now)
     return len(moved)
+
+
+def _cluster_of(snapshot: Snapshot, start: Start) -> Any:
+    fleet = snapshot.fleet
+    return fleet.nodes[fleet.node_places[start.nodes[0]]].cluster
 
 
 def _promise(

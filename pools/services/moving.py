@@ -16,12 +16,12 @@ from pools.rules.lifecycle import ENDED, REQUEST
 from pools.signals import requests_changed
 
 _TYPES = {
-    "attempt": "smallint", "checkpoint_at": "timestamptz", "ends_at": "timestamptz", "end_asked": "text",
-    "end_asked_at": "timestamptz", "ended_at": "timestamptz", "expected_start": "timestamptz", "explanation": "text",
-    "job_reference": "text", "launch_tried_at": "timestamptz", "leased_until": "timestamptz",
-    "leaves_at": "timestamptz", "mark": "text", "outcome": "text", "position": "integer", "preempted": "smallint",
-    "reasons": "jsonb", "signalled_at": "timestamptz", "started_at": "timestamptz", "told_at": "timestamptz",
-    "waited_since": "timestamptz",
+    "attempt": "smallint", "checkpoint_at": "timestamptz", "cluster_id": "uuid", "end_asked": "text",
+    "end_asked_at": "timestamptz", "ended_at": "timestamptz", "ends_at": "timestamptz",
+    "expected_start": "timestamptz", "explanation": "text", "job_reference": "text", "launch_tried_at": "timestamptz",
+    "leased_until": "timestamptz", "leaves_at": "timestamptz", "mark": "text", "outcome": "text",
+    "position": "integer", "preempted": "smallint", "reasons": "jsonb", "signalled_at": "timestamptz",
+    "started_at": "timestamptz", "told_at": "timestamptz", "waited_since": "timestamptz",
 }  # fmt: skip
 
 

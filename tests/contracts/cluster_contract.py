@@ -135,6 +135,29 @@ class ClusterContract:
             assert job.ended_at >= job.started_at
             assert (await driver.cancel(number, deadline=GENEROUS)).ok
 
+    async def test_a_time_limit_is_moved_while_it_runs(self, live: Live) -> None:
+        driver, handle = live
+        number = await _submitted(driver, handle, cards=1, time_limit=600)
+        assert (await _job_in(driver, number, JobState.RUNNING)).time_limit == 600
+        moved = await driver.set_time_limit(number, 1200, deadline=GENEROUS)
+        if moved.outcome is not Outcome.NOT_SUPPORTED:
+            assert moved.ok, moved
+            assert (await _job_in(driver, number, JobState.RUNNING)).time_limit == 1200
+        assert (await driver.cancel(number, deadline=GENEROUS)).ok
+        missing = await driver.set_time_limit(handle.unknown_job, 1200, deadline=GENEROUS)
+        assert missing.outcome in (Outcome.NOT_FOUND, Outcome.NOT_SUPPORTED)
+
+    async def test_cards_in_all_are_spread_over_the_nodes_or_refused(self, live: Live) -> None:
+        driver, handle = live
+        sent = await driver.submit(_spec(handle, nodes=handle.nodes, card_total=3), deadline=GENEROUS)
+        if sent.outcome in (Outcome.REFUSED, Outcome.NOT_SUPPORTED):
+            assert sent.detail
+            return
+        job = await _job_in(driver, sent.reference, JobState.RUNNING)
+        assert sorted(job.nodes) == sorted(handle.nodes)
+        assert (job.cards, sorted(binding.count for binding in job.bindings)) == (3, [1, 2])
+        assert (await driver.cancel(sent.reference, deadline=GENEROUS)).ok
+
     async def test_hold_keeps_and_release_starts(self, live: Live) -> None:
         driver, handle = live
         number = await _submitted(driver, handle, cards=1, held=True)

@@ -129,7 +129,8 @@ class JobSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Work to start. `mark` goes into the job's comment: by it the job is found again after a crash.
 
     A mark is one job: where the scheduler can tell, a mark that is used already starts no second one.
-    `nodes` empty lets the scheduler choose `node_count`. `cards` is per node; `card_type` as a node's
+    `nodes` empty lets the scheduler choose `node_count`. `cards` is per node; where nodes get different
+    numbers it is 0, and `card_total` of them are spread over the nodes. `card_type` as a node's
     `Accelerators` tell it. `time_limit` is seconds, rounded up to the scheduler's minutes; `memory`
     bytes per node. `user` empty is whoever we are. `image` is for schedulers that start containers,
     where `account` is the namespace; there `working_directory` empty is the image's own.
@@ -147,6 +148,7 @@ class JobSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: tuple[str, ...] = ()
     node_count: int = 1
     cards: int = 0
+    card_total: int = 0
     card_type: Name = ""
     card_kind: CardKind = CardKind.CARD
     cpus: int | None = None
@@ -264,6 +266,8 @@ class ControlsJobs(Protocol):
     async def suspend(self, job_id: str, *, deadline: float) -> ActResult: ...
 
     async def resume(self, job_id: str, *, deadline: float) -> ActResult: ...
+
+    async def set_time_limit(self, job_id: str, seconds: int, *, deadline: float) -> ActResult: ...
 
 
 class ManagesTenants(Protocol):

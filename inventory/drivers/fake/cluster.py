@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from inventory.drivers.clusters.capabilities import (
     ActResult,
     Capability,
@@ -199,6 +201,11 @@ class FakeCluster:
     async def resume(self, job_id: str, *, deadline: float) -> ActResult:
         """Lets a suspended job go on."""
         return self._steer(job_id, {JobState.SUSPENDED}, self.scheduler.resume)
+
+    async def set_time_limit(self, job_id: str, seconds: int, *, deadline: float) -> ActResult:
+        """Lets a job run for so long in all."""
+        states = {JobState.PENDING, *HOLDING}
+        return self._steer(job_id, states, lambda run: setattr(run, "spec", replace(run.spec, time_limit=seconds)))
 
     async def read_tenants(self, *, deadline: float) -> TenantsReading:
         """All tenants and qualities of service."""

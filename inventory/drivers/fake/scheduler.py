@@ -72,6 +72,8 @@ class FakeScheduler:
         able = [node for node in self.nodes.values() if not job.nodes or node.name in job.nodes]
         if sum(self._fits(node, job, empty=True) for node in able) < (len(job.nodes) or job.node_count):
             return "too few nodes have such cards"
+        if job.card_total > sum(node.cards for node in able):
+            return "the nodes have too few such cards"
         return ""
 
     def submit(self, job: JobSpec) -> FakeRun:
@@ -138,7 +140,21 @@ class FakeScheduler:
         able = [node for node in self.nodes.values() if not job.nodes or node.name in job.nodes]
         able = [node for node in able if not node.cordoned and not node.down and self._fits(node, job)]
         wanted = len(job.nodes) or job.node_count
-        return [self._bind(node, job.cards) for node in able[:wanted]] if len(able) >= wanted else []
+        if len(able) < wanted:
+            return []
+        if job.card_total:
+            return self._spread(able[:wanted], job.card_total)
+        return [self._bind(node, job.cards) for node in able[:wanted]]
+
+    def _spread(self, nodes: list[FakeNode], total: int) -> list[CardBinding]:
+        """As many as are free on each node in turn, one at least on each; nothing when all are too few."""
+        free = [node.cards - len(self.used(node.name)) for node in nodes]
+        if sum(free) < total or not all(free):
+            return []
+        given = [1] * len(nodes)
+        for place, most in enumerate(free):
+            given[place] += min(most - 1, total - sum(given))
+        return [self._bind(node, count) for node, count in zip(nodes, given, strict=True)]
 
     def _fits(self, node: FakeNode, job: JobSpec, *, empty: bool = False) -> bool:
         free = node.cards - (0 if empty else len(self.used(node.name)))

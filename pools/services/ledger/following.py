@@ -43,7 +43,7 @@ def _ended(request: Request, state: str, runs: Sequence[SeenJob], now: datetime)
         return _displaced(request, state, now)
     if not by_itself and (request.leaves_at is not None or deciding.run.state in _AGAIN):
         event = "requeue" if state == "running" else "return"
-        return [Move(request.pk, state, event, told, request.attempt, _afresh(now))]
+        return [Move(request.pk, state, event, told, request.attempt, afresh(now))]
     event = {"completed": "complete", "cancelled": "cancel", "timeout": "time_out"}.get(deciding.run.state, "fail")
     return [_over(request, state, event, told, words)]
 
@@ -68,11 +68,11 @@ def _displaced(request: Request, state: str, now: datetime) -> list[Move]:
     cause = "Its cards were needed by work of a higher class, and its grace is over."
     return [
         Move(request.pk, state, "preempt", cause, request.attempt, {"preempted": request.preempted + 1}),
-        Move(request.pk, "preempted", "requeue", "It waits for cards again.", request.attempt, _afresh(now)),
+        Move(request.pk, "preempted", "requeue", "It waits for cards again.", request.attempt, afresh(now)),
     ]
 
 
-def _afresh(now: datetime) -> dict[str, Any]:
+def afresh(now: datetime) -> dict[str, Any]:
     """A request that waits again knows nothing of its last attempt but the number."""
     return {
         "mark": "", "job_reference": "", "launch_tried_at": None, "leased_until": None, "signalled_at": None,

@@ -132,10 +132,10 @@ class _Batch:
         )  # fmt: skip
         pools = {card: place.pool for card, place in places().items()}
         wanted, surplus = self._wanted(matcher, pools)
-        if any(entry != before.get(entry.id) for entry in wanted):
-            wanted = self._settled(wanted, before, pools)
         moves = [move for mark, request in self._requests.items() for move in self._followed(mark, request)]
         surplus += self._unused(matcher, moves)
+        if any(entry != before.get(entry.id) for entry in wanted):
+            wanted = self._settled(wanted, {entry.id for entry in surplus}, before, pools)
         self._store(wanted, surplus, before)
         self._tally.moved += len(move_all(moves, now=self._now))
 
@@ -161,13 +161,18 @@ class _Batch:
             return replace(terms, ends_at=ends)
         return terms
 
-    def _settled(self, wanted: list[Entry], before: dict[UUID | None, Entry], pools: dict[UUID, UUID]) -> list[Entry]:
-        """With no two on the same part of a card: entries of others that had to change are added."""
+    def _settled(
+        self, wanted: list[Entry], going: set[UUID | None], before: dict[UUID | None, Entry], pools: dict[UUID, UUID]
+    ) -> list[Entry]:
+        """With no two on the same part of a card: entries of others that had to change are added.
+
+        `going` are rows that are taken out anyway.
+        """
         cards = {entry.card for entry in wanted}
         first = min(entry.start for entry in wanted)
-        others = [
-            entry for entry in entries.stored(Q(card__in=cards, span__overlap=(first, None))) if entry.id not in before
-        ]
+        own = going | {entry.id for entry in wanted}
+        overlapping = entries.stored(Q(card__in=cards, span__overlap=(first, None)))
+        others = [entry for entry in overlapping if entry.id not in own]
         by_id = {entry.id: entry for entry in [*others, *wanted]}
         kept = {entry.id: replace(entry) for entry in others}
         claims = [

@@ -9,6 +9,7 @@ from inventory.drivers.fake.scheduler import FakeRun
 from pools.models import Allocation, Launch, PriorityClass, Request, RequestEvent, Spec
 from pools.selectors.reasons import Told, told
 from pools.services.admission import Admitted, admit
+from pools.services.launching.carrying_out import Done, carry_out_due
 from tests.pools.ledger.conftest import Ledger
 
 
@@ -32,6 +33,18 @@ class Managed:
 
     def admit(self) -> Admitted:
         return admit(self.ledger.pool)
+
+    def launch(self) -> Done:
+        """The errands to the cluster, as if leases had run out by now."""
+        Request.objects.update(leased_until=None)
+        return carry_out_due()
+
+    def turn(self, seconds: float = 10) -> None:
+        """What the clock does: read the cluster, follow, admit, talk to the cluster, read what came of it."""
+        self.ledger.follow(seconds)
+        self.admit()
+        self.launch()
+        self.ledger.follow(0)
 
     def reasons(self, request: Request) -> list[Told]:
         request.refresh_from_db()

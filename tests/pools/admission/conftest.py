@@ -1,6 +1,9 @@
 """A managed cluster behind the fake scheduler, with a spec of whole cards."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from pools.models import ClusterMode, Mode, PriorityClass, Request, Spec
 from pools.selectors.reasons import told
@@ -15,6 +18,7 @@ __all__ = ["Managed", "admit", "ledger", "opener", "told"]
 
 @pytest.fixture
 def managed(ledger: Ledger) -> Managed:
+    ledger.lab.clock.now = timezone.now().replace(microsecond=0) - timedelta(minutes=10)
     ClusterMode.objects.create(cluster=ledger.lab.cluster, mode=Mode.MANAGED)
     spec = Spec.objects.create(name="1 x H100", cards=1)
     spec.card_models.add(card_model())

@@ -149,6 +149,17 @@ class Control:
         """Not supported."""
         return ActResult(outcome=Outcome.NOT_SUPPORTED, detail=NO_SUSPEND, kind=FailureKind.NOT_SUPPORTED)
 
+    async def set_time_limit(self, job_id: str, seconds: int, *, deadline: float) -> ActResult:
+        """Moves the deadline of a Job (`activeDeadlineSeconds`, one of the fields that may change while it runs)."""
+        end = until_of(deadline)
+        try:
+            address = _a_job(job_id, "set_time_limit")
+            body, query = {"spec": {"activeDeadlineSeconds": seconds}}, {"fieldManager": MANAGER}
+            await self._connection.send("PATCH", _path(address), until=end, query=query, body=body, content=MERGE)
+        except KubernetesError as error:
+            return error.result()
+        return ActResult(outcome=Outcome.DONE)
+
     async def cancel(self, job_id: str, *, deadline: float) -> ActResult:
         """Ends a job: a Job or pod is deleted, its pods first; a service is scaled to nothing and can come back.
 

@@ -71,6 +71,8 @@ def job_body(
     """The Job. `product` is the node label that chooses the card's type; `queueing` what is installed."""
     if not job.image:
         raise refused("submit", "a job on Kubernetes needs an image")
+    if job.card_total:
+        raise refused("submit", "the pods of a Job are alike: ask for as many cards on each node")
     count = len(job.nodes) or job.node_count
     name = name_of(job)
     labels, annotations = {MANAGED_BY: MANAGER}, {MARK: job.mark}

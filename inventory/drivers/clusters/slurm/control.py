@@ -6,7 +6,7 @@ import re
 from inventory.drivers.clusters.capabilities import ActResult, JobSpec, Outcome
 from inventory.drivers.clusters.slurm.doors import Doors, checked_job, done, unchanged, until
 from inventory.drivers.clusters.slurm.errors import SlurmError, from_text
-from inventory.drivers.clusters.slurm.submission import environment_of, rest_body, sbatch_words
+from inventory.drivers.clusters.slurm.submission import environment_of, minutes_of, rest_body, sbatch_words
 from inventory.drivers.clusters.slurm.versions import NEW_FORM
 from inventory.observations import FailureKind
 
@@ -121,6 +121,22 @@ class Control:
     async def resume(self, job_id: str, *, deadline: float) -> ActResult:
         """Lets a suspended job go on."""
         return await self._scontrol("resume", job_id, until(deadline))
+
+    async def set_time_limit(self, job_id: str, seconds: int, *, deadline: float) -> ActResult:
+        """Lets a job run for so long in all, in whole minutes. Raising it takes an operator's rights in Slurm."""
+        end, minutes = until(deadline), minutes_of(seconds)
+        try:
+            job = checked_job(job_id)
+            number = await self._doors.rest_number(until=end)
+            if self._doors.rest is not None and number is not None and number >= NEW_FORM:
+                limit = {"set": True, "infinite": False, "number": minutes}
+                await self._doors.rest.send("POST", f"job/{job}", body={"time_limit": limit}, until=end)
+                return done()
+            words = ("scontrol", "update", f"jobid={job}", f"timelimit={minutes}")
+            await self._doors.commands("set_time_limit").run(*words, until=end)
+        except SlurmError as error:
+            return error.result()
+        return done()
 
     async def _scontrol(self, word: str, job_id: str, end: float) -> ActResult:
         try:

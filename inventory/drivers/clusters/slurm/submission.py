@@ -17,8 +17,20 @@ def gres_of(job: JobSpec) -> str:
     """What to ask for on each node, `gpu:h100:2`; "" for no card."""
     if not job.cards:
         return ""
-    words = [_GRES[job.card_kind], checked_name("card type", job.card_type) if job.card_type else "", str(job.cards)]
-    return ":".join(word for word in words if word)
+    return ":".join([_GRES[job.card_kind], *_counted(job, job.cards)])
+
+
+def gpus_of(job: JobSpec) -> str:
+    """What to ask for on all nodes together, `h100:6`; "" where each gets as many as the others."""
+    if not job.card_total:
+        return ""
+    if job.card_kind not in (CardKind.CARD, CardKind.MIG):
+        raise unsupported("submit", "Slurm spreads whole cards and MIG instances over nodes, not shares of cards")
+    return ":".join(_counted(job, job.card_total))
+
+
+def _counted(job: JobSpec, count: int) -> list[str]:
+    return [*([checked_name("card type", job.card_type)] if job.card_type else []), str(count)]
 
 
 def minutes_of(seconds: int) -> int:
@@ -49,6 +61,7 @@ def sbatch_words(job: JobSpec, *, environment_fd: int) -> list[str]:
         "partition": job.queue,
         "qos": job.qos,
         "gres": gres_of(job),
+        "gpus": gpus_of(job),
         "time": job.time_limit and str(minutes_of(job.time_limit)),
         "mem": job.memory and f"{-(-job.memory // _MEBIBYTE)}M",
         "cpus-per-task": job.cpus and str(job.cpus),
@@ -74,7 +87,7 @@ def rest_body(job: JobSpec, *, new_form: bool) -> dict[str, Any]:
         "qos": job.qos,
         "cpus_per_task": job.cpus,
     }
-    gres = gres_of(job)
+    gres, gpus = gres_of(job), gpus_of(job)
     minutes = minutes_of(job.time_limit) if job.time_limit else None
     memory = -(-job.memory // _MEBIBYTE) if job.memory else None
     variables = _environment(job)
@@ -83,6 +96,7 @@ def rest_body(job: JobSpec, *, new_form: bool) -> dict[str, Any]:
             "minimum_nodes": count,
             "required_nodes": list(job.nodes),
             "tres_per_node": f"gres/{gres}" if gres else "",
+            "tres_per_job": f"gres/gpu:{gpus}" if gpus else "",
             "time_limit": minutes and {"set": True, "infinite": False, "number": minutes},
             "memory_per_node": memory and {"set": True, "infinite": False, "number": memory},
             "environment": [f"{name}={value}" for name, value in variables.items()],
@@ -93,6 +107,7 @@ def rest_body(job: JobSpec, *, new_form: bool) -> dict[str, Any]:
         described |= {
             "nodes": [count, count],
             "gres": gres,
+            "gpus": gpus,
             "time_limit": minutes,
             "memory_per_node": memory,
             "environment": dict(variables),

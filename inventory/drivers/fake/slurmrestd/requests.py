@@ -31,7 +31,6 @@ class JobDescription(msgspec.Struct):
     nodes: str | None = None
     tres_per_node: str | None = None
     tres_per_job: str | None = None
-    tres_per_job: str | None = None
     cpus_per_task: int | None = None
     memory_per_node: Number = None
     time_limit: Number = None
@@ -69,8 +68,6 @@ def wish_of(sent: Submission, user: str) -> Wish:
     job = sent.job
     if job.environment is None or not job.current_working_directory:
         raise SlurmRefusal(Code.FAIL_PARSING, "environment and current_working_directory must be set")
-    if job.tres_per_job:
-        raise SlurmRefusal(Code.NOT_AVAILABLE, "this small Slurm gives each node of a job as many cards")
     card_type, cards = cards_of(job.tres_per_node)
     total_type, total = cards_of(job.tres_per_job)
     tasks, at_once = tasks_of(job.array)
