@@ -10,7 +10,8 @@ from collections.abc import Collection
 
 from inventory.models.samples import COUNTERS, GAUGES, INT8, OTHERS
 from inventory.observations import VALUE_FIELDS
-from inventory.rules.activity import DEFAULT_THRESHOLD, HOLD_INTERVALS, MAX_INTERVAL, SOURCES
+from inventory.rules.activity import HOLD_INTERVALS, MAX_INTERVAL, SOURCES
+from inventory.selectors.thresholds import THRESHOLDS
 
 LOOK_BACK = HOLD_INTERVALS * MAX_INTERVAL
 """Seconds before a span in which a sample may lie that still holds in it."""
@@ -30,24 +31,6 @@ def _columns(fields: Collection[str]) -> list[str]:
         *(field for field in OTHERS if field in fields),
         *(f"{field}_{part}" for field in GAUGES if field in fields for part in _STATS),
     ]
-
-
-THRESHOLDS = f"""
-    SELECT unit.series, coalesce(
-        (SELECT chosen.activity FROM inventory_busythreshold chosen
-         WHERE (chosen.model_id = unit.model_id OR chosen.model_id IS NULL)
-           AND (chosen.cluster_id = unit.cluster_id OR chosen.cluster_id IS NULL)
-         ORDER BY chosen.model_id IS NULL, chosen.cluster_id IS NULL LIMIT 1), {DEFAULT_THRESHOLD})::real AS threshold
-    FROM (
-        SELECT card.series, card.model_id, node.cluster_id
-        FROM inventory_card card LEFT JOIN inventory_node node ON node.id = card.node_id
-        UNION ALL
-        SELECT slice.series, card.model_id, node.cluster_id
-        FROM inventory_slice slice JOIN inventory_card card ON card.id = slice.card_id
-        LEFT JOIN inventory_node node ON node.id = card.node_id
-    ) AS unit
-"""  # noqa: S608 - a constant of ours
-"""Every series with its busy threshold, the most specific row first (see rules/activity.py: threshold_for)."""
 
 
 def _gauge(field: str) -> str:
