@@ -7,6 +7,7 @@ from django.db.models.signals import post_save
 
 from inventory import signals
 from inventory.models import Discovery
+from pools import signals as promises
 from sensaka.live.hub import end_session, touch
 from sensaka.live.topics import Change
 
@@ -27,6 +28,10 @@ def _jobs_changed(**_: Any) -> None:
     touch(Change.JOBS)
 
 
+def _requests_changed(**_: Any) -> None:
+    touch(Change.REQUESTS)
+
+
 def _discovery_saved(**_: Any) -> None:
     touch(Change.DISCOVERY)
 
@@ -42,5 +47,9 @@ def connect() -> None:
     signals.tree_changed.connect(_tree_changed, dispatch_uid="live.tree")
     signals.collector_read.connect(_collector_read, dispatch_uid="live.collectors")
     signals.jobs_changed.connect(_jobs_changed, dispatch_uid="live.jobs")
+    promises.requests_changed.connect(_requests_changed, dispatch_uid="live.requests")
+    promises.allocations_changed.connect(_requests_changed, dispatch_uid="live.allocations")
+    promises.queue_changed.connect(_requests_changed, dispatch_uid="live.queue")
+    promises.catalogue_changed.connect(_requests_changed, dispatch_uid="live.catalogue")
     post_save.connect(_discovery_saved, sender=Discovery, dispatch_uid="live.discovery")
     user_logged_out.connect(_signed_out, dispatch_uid="live.sessions")

@@ -79,7 +79,8 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     def get_reasons(self, request: Request) -> Any:
         """All that apply, as the last pass of admission found them."""
         user = viewer(self)
-        names = None if user is not None and user.sees_all_tenants else {}  # whose work is ahead is not everybody's
+        # whose work is ahead is not everybody's business
+        names: dict[str, str] | None = None if user is not None and user.sees_all_tenants else {}
         return ReasonSerializer(told(request.reasons, now=timezone.now(), names=names), many=True).data
 
 

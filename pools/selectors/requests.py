@@ -1,12 +1,14 @@
 """Requests as pages list them: a person's own, the queue of a pool, and what each of them holds."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from pools.models import Allocation, Extension, ExtensionState, Request, RequestEvent
 from pools.rules.lifecycle import ENDED
@@ -44,6 +46,17 @@ def queue_of(pool: UUID) -> QuerySet[Request]:
     """The waiting requests of a pool in their order."""
     rows = Request.objects.filter(pool=pool, state="queued").select_related(*_SHOWN)
     return rows.defer("script", "environment", "command").order_by(*QUEUE_ORDER)
+
+
+def first_of_queues(pools: Iterable[UUID], *, each: int) -> dict[UUID, list[Request]]:
+    """The first waiting requests of each of these pools, in their order. One query."""
+    place = Window(RowNumber(), partition_by=F("pool"), order_by=list(QUEUE_ORDER))
+    rows = Request.objects.filter(pool__in=list(pools), state="queued").select_related(*_SHOWN)
+    rows = rows.defer("script", "environment", "command").annotate(place=place)
+    found: dict[UUID, list[Request]] = defaultdict(list)
+    for row in rows.filter(place__lte=each).order_by("place"):
+        found[row.pool_id].append(row)
+    return found
 
 
 def waiting_by_pool() -> dict[UUID, int]:

@@ -26,6 +26,9 @@ _PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("Overview", "overview", "home", ()),
     ("Capacity", "", "", ()),
     ("Pools", "pools", "stack-2", ("pool", "pool-add", "pool-edit", "pool-delete", "pool-rule-add", "pool-member-add")),
+    ("Queue", "queue", "list-details", ("request", "request-act", "request-move")),
+    ("Allocations", "allocations", "layout-grid", ()),
+    ("Extensions", "extensions", "clock", ("extension-decision",)),
     ("Specs", "specs", "ruler-measure", ("spec-add", "spec-edit", "spec-delete")),
     ("Tenants", "tenants", "users", ("tenant", "tenant-add", "tenant-edit", "project-add", "member-add")),
     ("Quotas", "quotas", "activity", ("quota-add", "quota-edit", "quota-delete")),
@@ -51,6 +54,8 @@ _PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("Users", "users", "users", ("user-add", "user-edit")),
 )
 _OWN_PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    ("Request", "offers", "plus", ("ask",)),
+    ("My work", "my-work", "list-details", ("request", "request-act", "extensions", "extension-decision")),
     ("My usage", "my-usage", "activity", ()),
     ("Team", "team", "users", ("tenant", "project-add", "project-edit", "member-add", "member-delete")),
 )

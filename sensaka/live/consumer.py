@@ -7,8 +7,9 @@ the heartbeat. A topic is read at most once a second; every 10 s even if nobody 
 Snapshots may be up to SETTLE old (two caches stand behind them), so a topic is read again until one
 that was surely made after the change has been seen.
 
-The line ends with the sign-in that opened it: at once when the person signs out (4401), and within
-10 s when they may no longer look (4403), or when the word of the sign-out was lost.
+Operators and auditors follow every topic, others those that show each person what is theirs
+(`topics.OWN`). The line ends with the sign-in that opened it: at once when the person signs out (4401), and
+within 10 s when they may no longer look (4403), or when the word of the sign-out was lost.
 """
 
 import asyncio
@@ -52,24 +53,25 @@ class Followed:
         return self.read_at + (GAP if self.dirty else REREAD)
 
 
-async def _refusal(user_id: UUID, session_key: str | None) -> int | None:
-    """The code with which to close a line that may no longer be open."""
+async def _admitted(user_id: UUID, session_key: str | None) -> User | int:
+    """Who listens, as they are now, or the code with which to close a line that may no longer be open."""
     active = User.objects.filter(pk=user_id, is_active=True)
     user = await active.afirst() if session_key is None else await sessions.signed_in(session_key)
     if user is None:
         return NOT_SIGNED_IN if await active.aexists() else NOT_ALLOWED
-    return None if user.sees_inventory else NOT_ALLOWED
+    return user
 
 
 @database_sync_to_async
-def _read(topic: Topic) -> dict[str, Any]:
-    return snapshots.wire(topic)
+def _read(topic: Topic, user: User) -> dict[str, Any]:
+    return snapshots.own_wire(topic, user) if topic.own else snapshots.wire(topic)
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
     """One page's connection."""
 
     followed: dict[Topic, Followed]
+    _user: User
 
     async def connect(self) -> None:
         user: object = self.scope.get("user")
@@ -81,11 +83,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
         await self.accept()
         if not isinstance(user, User):
             await self.close(NOT_SIGNED_IN)
-        elif code := await _refusal(user.pk, self._session):
-            await self.close(code)
+        elif isinstance(found := await _admitted(user.pk, self._session), int):
+            await self.close(found)
         else:
+            self._user = found
             await self._join()
-            self._pump = asyncio.create_task(self._send_forever(user.pk))
+            self._pump = asyncio.create_task(self._send_forever())
 
     async def disconnect(self, code: int) -> None:
         if self._pump is not None:
@@ -107,13 +110,20 @@ class LiveConsumer(AsyncWebsocketConsumer):
         if not isinstance(names, list) or len(names) > _MOST_TOPICS:
             await self.send(json.dumps({"error": 'send {"subscribe": [topic, ...]}, at most 20 topics'}))
             return
-        topics = [parse(name) if isinstance(name, str) else None for name in names]
+        if self._pump is None:
+            return  # the line is being closed
+        topics = [self._topic(name) for name in names]
         unknown = [str(name)[:100] for name, topic in zip(names, topics, strict=True) if topic is None]
         if unknown:
             await self.send(json.dumps({"error": f"no such topic: {', '.join(unknown)}"}))
         self.followed = {topic: Followed() for topic in topics if topic is not None}
         await self._join()
         self._wake.set()
+
+    def _topic(self, name: object) -> Topic | None:
+        """The topic of this name; None where there is none, or none for this person."""
+        topic = parse(name) if isinstance(name, str) else None
+        return topic if topic is not None and (topic.own or self._user.sees_inventory) else None
 
     async def _join(self) -> None:
         """Enter the groups of the sign-in and of what is followed. Without Redis the round of 10 s has to do."""
@@ -140,7 +150,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             self._pump.cancel()
         await self.close(NOT_SIGNED_IN)
 
-    async def _send_forever(self, user_id: UUID) -> None:
+    async def _send_forever(self) -> None:
         checked_at = time.monotonic()
         while True:
             self._wake.clear()
@@ -151,7 +161,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             if now - checked_at > REREAD:
                 checked_at = now
                 await self._join()
-                if code := await self._refusal(user_id):
+                if code := await self._refusal():
                     await self.close(code)
                     return
             now = time.monotonic()
@@ -161,18 +171,23 @@ class LiveConsumer(AsyncWebsocketConsumer):
             except TimeoutError:
                 continue
 
-    async def _refusal(self, user_id: UUID) -> int | None:
+    async def _refusal(self) -> int | None:
+        """The code with which to close the line of who may no longer look at what they follow."""
         try:
-            return await _refusal(user_id, self._session)
+            found = await _admitted(self._user.pk, self._session)
         except Exception as error:  # the database is away: nobody reads anything, so nothing leaks
             logger.warning("live: %s", error)
             return None
+        if isinstance(found, int):
+            return found
+        self._user = found
+        return None if found.sees_inventory or all(topic.own for topic in self.followed) else NOT_ALLOWED
 
     async def _send_topic(self, topic: Topic, state: Followed) -> None:
         state.read_at = time.monotonic()
         state.dirty = state.read_at < state.nudged_at + SETTLE
         try:
-            values = await _read(topic)
+            values = await _read(topic, self._user)
         except Exception as error:  # the database is away: say so, keep the line, try again
             logger.warning("live %s: %s", topic, error)
             await self.send(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from sensaka.identity.models import User
 from sensaka.live import (
     attention,
     branches,
@@ -17,9 +18,12 @@ from sensaka.live import (
     discovery_cells,
     fleet,
     fleet_cells,
+    holding_cells,
     job_cells,
     node_cells,
+    offer_cells,
     reach,
+    request_cells,
 )
 from sensaka.live.cells import Cells
 from sensaka.live.fleet import Shared
@@ -29,6 +33,7 @@ _WHOLE: dict[str, Shared[Cells]] = {
     "fleet": Shared(fleet_cells.cells),
     "collectors": Shared(collector_cells.cells),
     "clusters": Shared(cluster_cells.cells),
+    "holdings": Shared(holding_cells.cells),
 }
 _ONE: dict[str, Callable[[UUID], Cells]] = {
     "node": node_cells.cells,
@@ -44,6 +49,16 @@ _LISTS: dict[str, Callable[[tuple[UUID, ...]], Cells]] = {
 }
 
 
+def own(topic: Topic, user: User) -> Cells:
+    """Every cell of a topic that shows each person what is theirs; of what is not, none."""
+    match topic.kind:
+        case "request" if topic.id is not None:
+            return request_cells.cells(user, topic.id)
+        case "offers":
+            return offer_cells.cells(user)
+    return request_cells.list_cells(user, topic.ids)
+
+
 def snapshot(topic: Topic) -> Cells:
     """Every cell of a topic. A node, card or discovery that is gone has none."""
     if topic.kind in _LISTS:
@@ -57,7 +72,16 @@ def snapshot(topic: Topic) -> Cells:
 
 def wire(topic: Topic) -> dict[str, Any]:
     """A snapshot as it goes over the WebSocket."""
-    return {key: cell.wire() for key, cell in snapshot(topic).items()}
+    return _short(snapshot(topic))
+
+
+def own_wire(topic: Topic, user: User) -> dict[str, Any]:
+    """A person's snapshot as it goes over the WebSocket."""
+    return _short(own(topic, user))
+
+
+def _short(cells: Cells) -> dict[str, Any]:
+    return {key: cell.wire() for key, cell in cells.items()}
 
 
 def forget() -> None:
@@ -65,5 +89,6 @@ def forget() -> None:
     fleet.forget()
     attention.forget()
     reach.forget()
+    offer_cells.forget()
     for shared in _WHOLE.values():
         shared.forget()

@@ -20,6 +20,7 @@ class Change(StrEnum):
     COLLECTORS = "collectors"
     DISCOVERY = "discovery"
     JOBS = "jobs"
+    REQUESTS = "requests"
 
 
 _FOLLOWS: dict[str, tuple[Change, ...]] = {
@@ -35,9 +36,16 @@ _FOLLOWS: dict[str, tuple[Change, ...]] = {
     "cluster": (Change.JOBS, Change.TREE, Change.SAMPLES),
     "jobs": (Change.JOBS,),
     "job": (Change.JOBS,),
+    "work": (Change.REQUESTS,),
+    "requests": (Change.REQUESTS,),
+    "request": (Change.REQUESTS, Change.SAMPLES),
+    "offers": (Change.REQUESTS, Change.TREE),
+    "holdings": (Change.REQUESTS,),
 }
-_WITH_ID = frozenset({"node", "card", "discovery", "cluster", "job"})
-_WITH_LIST = frozenset({"cards", "nodes", "jobs"})
+_WITH_ID = frozenset({"node", "card", "discovery", "cluster", "job", "request"})
+_WITH_LIST = frozenset({"cards", "nodes", "jobs", "requests"})
+OWN = frozenset({"work", "requests", "request", "offers"})
+"""What everybody may follow: each sees of it what is theirs. All else is for operators and auditors."""
 _DEEPEST = 3  # a path of site, cluster and rack; below a node are cards
 MOST_IDS = 200
 """Rows that a page of a list can follow; lists show at most 100."""
@@ -57,6 +65,11 @@ class Topic:
             return f"branches:{paths.written(self.path)}"
         named = [self.id] if self.id is not None else self.ids
         return f"{self.kind}:{','.join(map(str, named))}" if named else self.kind
+
+    @property
+    def own(self) -> bool:
+        """Whether it shows each person what is theirs."""
+        return self.kind in OWN
 
     @property
     def changes(self) -> tuple[Change, ...]:

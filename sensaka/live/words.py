@@ -91,6 +91,23 @@ CONDITION_WORDS = {
 CONDITION_TAGS = {
     "none": "off", "off": "off", "new": "free", "lost": "bad", "late": "warn", "partly": "warn", "well": "good",
 }  # fmt: skip
+# States of requests, as pages say them, and their marks.
+REQUEST_WORDS = {
+    "submitted": "Submitted",
+    "queued": "Waiting",
+    "starting": "Starting",
+    "running": "Running",
+    "preempted": "Preempted",
+    "completed": "Completed",
+    "failed": "Failed",
+    "cancelled": "Cancelled",
+    "timed_out": "Time limit",
+    "rejected": "Rejected",
+}
+REQUEST_TAGS = {
+    "submitted": "free", "queued": "free", "starting": "busy", "running": "busy", "preempted": "warn",
+    "completed": "good", "failed": "bad", "cancelled": "off", "timed_out": "bad", "rejected": "bad",
+}  # fmt: skip
 SCHEDULERS = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
 
 

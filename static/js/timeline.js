@@ -48,7 +48,8 @@ class Timeline {
     this.canvas.addEventListener("focus", () => { if (!this.chosen) this.step(0, 0); });
     this.canvas.addEventListener("blur", () => this.pick(null));
     onLive((message) => {
-      if (message.topic.startsWith("cluster:") && message.values["jobs.version"] && !message.full) this.news();
+      const { follow = "cluster", followCell = "jobs.version" } = this.root.dataset;
+      if (message.topic.split(":")[0] === follow && message.values[followCell] && !message.full) this.news();
     });
   }
 
@@ -83,7 +84,7 @@ class Timeline {
     const end = this.end === null ? "" : `&end=${new Date(this.end * 1000).toISOString()}`;
     let data;
     try {
-      const answer = await fetch(`${this.root.dataset.url}?span=${this.span}&by=${this.by}${end}`);
+      const answer = await fetch(`${this.root.dataset.url}?${this.root.dataset.query || ""}&span=${this.span}&by=${this.by}${end}`);
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
       data = await answer.json();
     } catch (error) {
@@ -116,12 +117,14 @@ class Timeline {
 
   say() {
     const { jobs, lanes, truncated, unknown } = this.data;
+    const { noun = "run", nouns = "runs" } = this.root.dataset;
     const rows = this.by === "card" ? "cards" : "nodes";
-    const parts = [`${jobs.length.toLocaleString()} ${jobs.length === 1 ? "run" : "runs"} on ${lanes.length.toLocaleString()} ${rows}, ${exact(new Date(this.data.start * 1000))} to ${exact(new Date(this.data.end * 1000))}.`];
+    const parts = [`${jobs.length.toLocaleString()} ${jobs.length === 1 ? noun : nouns} on ${lanes.length.toLocaleString()} ${rows}, ${exact(new Date(this.data.start * 1000))} to ${exact(new Date(this.data.end * 1000))}.`];
     if (truncated) parts.push("There are more: the oldest are left out. Choose a shorter span.");
     if (this.by === "card" && unknown) parts.push(`Runs whose cards are unknown are drawn by node only: ${unknown.toLocaleString()}.`);
     this.note.textContent = parts.join(" ");
     const list = this.root.querySelector("[data-timeline-list]");
+    if (!list) return;
     const iso = (at) => new Date(at * 1000).toISOString();
     list.href = `${this.root.dataset.jobUrl}?cluster=${this.root.dataset.cluster}&since=${iso(this.data.start)}&until=${iso(this.data.end)}`;
   }

@@ -1,16 +1,20 @@
-"""The search behind Ctrl-K: pages, nodes, cards, clusters and jobs by name, identity or address."""
+"""The search behind Ctrl-K: pages, nodes, cards, clusters, jobs, requests and specs, as far as a person sees them."""
 
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from inventory.models import Bmc, Card, Cluster, Job, Node
+from pools.models import Request, Spec
+from pools.selectors.access import requestable_projects
 from sensaka.cockpit.context import navigation
-from sensaka.identity.access import inventory_page
-from sensaka.live.words import JOB_WORDS
+from sensaka.identity.access import person
+from sensaka.identity.models import User
+from sensaka.live.words import JOB_WORDS, REQUEST_WORDS
 
 _EACH = 8
 
@@ -80,7 +84,24 @@ def _jobs(query: str) -> list[Result]:
     ]
 
 
-@inventory_page
+def _requests(user: User, query: str) -> list[Result]:
+    """Requests that a person sees, by name; those that go on before those that are over."""
+    rows = Request.objects.visible_to(user).filter(name__icontains=query).select_related("spec", "project__tenant")
+    return [
+        Result(
+            str(row), f"{REQUEST_WORDS.get(row.state, row.state)}, {row.project.tenant.name}: {row.project.name}",
+            reverse("request", args=[row.pk]), "list-details",
+        )
+        for row in rows.order_by(F("ended_at").desc(nulls_first=True), "-submitted_at")[:_EACH]
+    ]  # fmt: skip
+
+
+def _specs(user: User, query: str) -> list[Result]:
+    """Specs that a person may ask for, by name."""
+    rows = Spec.objects.visible_to(user).filter(active=True, pools__accepting=True, name__icontains=query).distinct()
+    return [Result(row.name, _("ask for it"), reverse("ask", args=[row.pk]), "plus") for row in rows[:_EACH]]
+
+
 def search(request: HttpRequest) -> HttpResponse:
     """Results for `?q=`: a fragment for the palette, a page without script."""
     query = request.GET.get("q", "").replace("\x00", "").strip()[:100]
@@ -89,7 +110,13 @@ def search(request: HttpRequest) -> HttpResponse:
         for entry in navigation(request)
         if entry.url and query.lower() in entry.title.lower()
     ]
-    kinds = (_nodes, _cards, _bmcs, _clusters, _jobs)
-    results = [*(result for kind in kinds for result in kind(query)), *pages] if query else pages
+    user = person(request)
+    kinds = (_nodes, _cards, _bmcs, _clusters, _jobs) if user.sees_inventory else ()
+    found = [result for kind in kinds for result in kind(query)] if query else []
+    if query:
+        found += _requests(user, query)
+    if query and requestable_projects(user).exists():
+        found += _specs(user, query)
+    results = [*found, *pages]
     template = "parts/palette_results.html" if request.headers.get("HX-Request") else "cockpit/search.html"
     return render(request, template, {"results": results, "query": query})

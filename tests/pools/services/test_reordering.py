@@ -1,6 +1,7 @@
 """An operator moves a request in the queue: it lands where it was put, and nobody else changes places."""
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from django.core.exceptions import PermissionDenied
@@ -29,7 +30,7 @@ def test_it_lands_there_and_nobody_else_changes_places(boosts: list[int], place:
     # those of one boost keep one boost on either side, higher ones stay higher: no order among others changes
     for part in (slice(0, place), slice(place, None)):
         pairs = list(zip(order[part], after[part], strict=True))
-        for (one, new_one), (two, new_two) in zip(pairs, pairs[1:], strict=False):
+        for (one, new_one), (two, new_two) in pairwise(pairs):
             assert (one > two) == (new_one > new_two)
     assert all(new >= old for old, new in zip(order, after, strict=True))
 

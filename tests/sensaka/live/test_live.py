@@ -15,11 +15,14 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
+from pools.models import Membership, Request
+from pools.services import requests
 from sensaka.identity.models import Role, User
 from sensaka.live import consumer, snapshots
 from sensaka.live.consumer import LiveConsumer
 from sensaka.live.hub import announce
 from sensaka.live.topics import Change, Topic, affected, parse
+from tests.pools.building import request, world
 from tests.sensaka.live.line import Line
 from tests.sensaka.pages import seed
 
@@ -91,14 +94,68 @@ def people(transactional_db: None) -> Iterator[dict[str, User]]:
     snapshots.forget()
 
 
-@pytest.mark.parametrize(("role", "code"), [(None, 4401), ("member", 4403)])
-async def test_only_operators_and_auditors_listen(
-    people: dict[str, User], connected: Opener, role: str | None, code: int
-) -> None:
-    """X3: an anonymous user and a member get no data."""
-    line = await connected(people[role] if role else AnonymousUser())
+async def test_nobody_listens_without_signing_in(people: dict[str, User], connected: Opener) -> None:
+    """X3: an anonymous user gets no data."""
+    line = await connected(AnonymousUser())
     closed = await line.receive_output(5)
-    assert (closed["type"], closed["code"]) == ("websocket.close", code)
+    assert (closed["type"], closed["code"]) == ("websocket.close", 4401)
+
+
+INVENTORY = [
+    "fleet", "collectors", "clusters", "holdings", f"node:{KEY}", f"card:{KEY}", f"cluster:{KEY}", f"job:{KEY}",
+    f"discovery:{KEY}", f"cards:{KEY}", f"nodes:{KEY}", f"jobs:{KEY}", "branches:",
+]  # fmt: skip
+
+
+async def test_a_member_follows_nothing_of_the_inventory(people: dict[str, User], connected: Opener) -> None:
+    """X3: there are no such topics for them; their own are there, in the same message too."""
+    line = await connected(people["member"])
+    for name in INVENTORY:
+        await line.say(json.dumps({"subscribe": [name]}))
+        assert await receive(line) == {"error": f"no such topic: {name}"}
+        assert await line.receive_nothing(0.1)
+    await line.say(json.dumps({"subscribe": ["fleet", "work"]}))
+    assert "fleet" in (await receive(line))["error"]
+    told = await receive(line)
+    assert (told["topic"], set(told["values"])) == ("work", {"requests.version"})
+
+
+async def test_a_member_follows_their_own_requests_only(people: dict[str, User], connected: Opener) -> None:
+    mine, theirs = await database_sync_to_async(two_teams)(people["member"])
+    line = await connected(people["member"])
+    await line.say(json.dumps({"subscribe": [f"requests:{mine},{theirs}", f"request:{theirs}"]}))
+    got = {message["topic"]: message for message in [await receive(line), await receive(line)]}
+    shown = got[f"requests:{mine},{theirs}"]["values"]
+    assert {key.split(".")[1] for key in shown if key.startswith("request.")} == {mine}
+    assert shown[f"request.{mine}.state"]["t"] == "Waiting"
+    assert got[f"request:{theirs}"]["values"] == {}
+    await database_sync_to_async(hold)(mine)
+    changed = await receive(line)
+    while "values" not in changed or f"request.{mine}.state" not in changed["values"]:
+        changed = await receive(line)
+    assert changed["values"][f"request.{mine}.state"]["t"] == "On hold"
+
+
+def two_teams(member: User) -> tuple[str, str]:
+    """A request of the member's team and one of another."""
+    place = world()
+    Membership.objects.create(tenant=place.red.tenant, user=member)
+    return str(request(place, place.red.project).pk), str(request(place, place.blue.project).pk)
+
+
+def hold(key: str) -> None:
+    requests.hold(Request.objects.get(pk=key), actor=None)
+
+
+async def test_who_becomes_a_member_is_cut_off_from_the_inventory(
+    people: dict[str, User], connected: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer, "REREAD", 0.2)
+    line = await connected(people[Role.OPERATOR])
+    await line.say(json.dumps({"subscribe": ["fleet"]}))
+    await receive(line)
+    await User.objects.filter(pk=people[Role.OPERATOR].pk).aupdate(role=Role.MEMBER)
+    assert await closed(line) == 4403
 
 
 async def test_the_first_message_is_whole_and_later_ones_are_changes(
