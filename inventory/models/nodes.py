@@ -91,6 +91,7 @@ class JournalKind(models.TextChoices):
     CLUSTER_LOST = "cluster_lost", "Cluster out of reach"
     CLUSTER_RECOVERED = "cluster_recovered", "Cluster answers again"
     JOB_ACT = "job_act", "Job acted on"
+    CARDS_IDLE = "cards_idle", "Cards held and not used"
     SETTINGS_CHANGED = "settings_changed", "Settings changed"
     NOTE = "note", "Note"
 

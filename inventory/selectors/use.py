@@ -177,7 +177,7 @@ _RAW = f"""
 def last_busy(spans: Sequence[Span]) -> list[int | None]:
     """Until when each series was last seen busy within its span, to the 5-minute bucket; None: in none. One query."""
     first = min((span.start for span in spans), default=0)
-    values = {
+    values: dict[str, Any] = {
         "place": list(range(len(spans))), "series": [span.series for span in spans],
         "low": [span.start // _BUCKET * _BUCKET for span in spans], "high": [span.end for span in spans],
         "first": datetime.fromtimestamp(first // _BUCKET * _BUCKET, UTC),

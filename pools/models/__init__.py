@@ -4,7 +4,16 @@ from pools.models.allocations import Allocation, AllocationSource
 from pools.models.ledger import LedgerMark
 from pools.models.pools import IdlePolicy, Pool, PoolMember, PoolRule, SharingMode
 from pools.models.quotas import UNITS, OverQuota, Period, Quota, QuotaLimit, Resource, UsageKind, UsageRecord
-from pools.models.reclaims import OPEN_IDLE, IdleCase, IdleState, Reclaim, ReclaimState
+from pools.models.reclaims import (
+    OPEN_IDLE,
+    OPEN_RECLAIM,
+    SPARED_TARGETS,
+    IdleCase,
+    IdleExemption,
+    IdleState,
+    Reclaim,
+    ReclaimState,
+)
 from pools.models.requests import REQUEST_STATES, EndAsked, Extension, ExtensionState, Launch, Request, RequestEvent
 from pools.models.specs import Near, PriorityClass, Spec
 from pools.models.stops import HOLD_TARGETS, PLACE_TARGETS, Hold, MaintenanceWindow
@@ -24,8 +33,10 @@ from pools.models.tenants import (
 __all__ = [
     "HOLD_TARGETS",
     "OPEN_IDLE",
+    "OPEN_RECLAIM",
     "PLACE_TARGETS",
     "REQUEST_STATES",
+    "SPARED_TARGETS",
     "UNITS",
     "Allocation",
     "AllocationSource",
@@ -35,6 +46,7 @@ __all__ = [
     "ExtensionState",
     "Hold",
     "IdleCase",
+    "IdleExemption",
     "IdlePolicy",
     "IdleState",
     "Launch",

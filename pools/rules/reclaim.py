@@ -14,6 +14,9 @@ from pools.rules.fleet import Id
 COVERAGE = 90.0
 """Percent of the period that samples must cover."""
 
+RESIDENT = 15 * 2**20
+"""Bytes that a driver may keep on a card on which nothing runs: the limit of gcm's check of idle memory."""
+
 
 class Action(StrEnum):
     """What a pool does about idle cards."""
@@ -58,6 +61,11 @@ class Seen:
     def coverage(self) -> float:
         """Percent of the span that samples cover."""
         return 100 * (self.busy + self.idle) / (self.end - self.start) if self.end > self.start else 0.0
+
+
+def resident(used: int | None, *, processes: int) -> int | None:
+    """Bytes that work keeps on a card of whose memory `used` is used: none while it is the driver's alone."""
+    return 0 if used is not None and used <= RESIDENT and not processes else used
 
 
 class State(StrEnum):
