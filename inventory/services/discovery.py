@@ -23,7 +23,7 @@ from inventory.services.journal import Note, write_entries
 from inventory.services.observe import record_bmc_reading, store_values
 from inventory.services.outcomes import finish
 from inventory.services.polling import DISCOVER_DEADLINE, BmcAnswer, BmcJob, bmc_outcome, read_bmc
-from inventory.services.rounds import CLAIM_SECONDS, Round, Tally, run_round
+from inventory.services.rounds import CLAIM_SECONDS, Round, Tally, run_round, unusable
 from inventory.signals import collector_read
 from sensaka.identity.models import User
 from sensaka.kernel.errors import Conflict, InvalidInput
@@ -209,7 +209,6 @@ class _Search:
     left: Iterator[_Target]
     results: list[dict[str, Any]]
     written_at: float = 0.0
-    under_way: int = 0
 
 
 class _Searches:
@@ -224,7 +223,6 @@ class _Searches:
         while len(targets) < most:
             for search in self._held.values():
                 while len(targets) < most and (target := next(search.left, None)) is not None:
-                    search.under_way += 1
                     targets.append(target)
             if len(targets) >= most or not self._lease_another():
                 break
@@ -251,22 +249,16 @@ class _Searches:
     def store(self, target: _Target, found: _Found | None) -> None:
         """Keeps the result of one address, and the BMC with its node where there is one."""
         search = self._held[target.search]
-        search.under_way -= 1
         result: dict[str, Any] = {"address": target.address, "port": target.port}
-        try:
-            if found is None:
-                result |= {"outcome": "failed", "detail": "the driver broke off; see the log", "bmc": None}
-            elif found.answer is None:
-                result |= {"outcome": found.outcome, "detail": found.detail[:300], "bmc": None}
-            else:
-                result |= _keep(search.row, target, found)
-        except Exception:
-            result |= {"outcome": "failed", "detail": "its answer could not be stored; see the log", "bmc": None}
-            raise
-        finally:
-            search.results.append(result)
-            if time.monotonic() - search.written_at >= _WRITE_EVERY or len(search.results) >= search.row.total:
-                self._write(search)
+        if found is None:
+            result |= {"outcome": "failed", "detail": unusable().detail, "bmc": None}
+        elif found.answer is None:
+            result |= {"outcome": found.outcome, "detail": found.detail.replace("\0", "")[:300], "bmc": None}
+        else:
+            result |= _keep(search.row, target, found)
+        search.results.append(result)
+        if time.monotonic() - search.written_at >= _WRITE_EVERY or len(search.results) >= search.row.total:
+            self._write(search)
 
     def _write(self, search: _Search, *, let_go: bool = False) -> None:
         now, row = timezone.now(), search.row

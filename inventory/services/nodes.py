@@ -1,5 +1,7 @@
 """Servers: found again by what identifies them, made when new, joined when two records are one machine."""
 
+import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -29,10 +31,15 @@ from inventory.models import (
     Sighting,
     Site,
 )
-from inventory.rules.identity import NodeIdentity, node_identity, system_uuid_spellings
+from inventory.rules.identity import NodeIdentity, known_text, node_identity, system_uuid_spellings
 from inventory.rules.lifecycle import NODE
 from inventory.services.journal import Note, write_entries
+from sensaka.platform.fields import new_ids
 
+ATTEMPTS = 5
+"""How often to look again for whom somebody else makes at the same moment."""
+
+_NUMBERED = re.compile(r"~\d+$")
 _SEEN_BY = {"agent": "enrolled by its agent", "exporter": "found by an exporter", "bmc": "found by its BMC"}
 
 
@@ -83,33 +90,37 @@ def find_or_create_node(
     `source` is agent, exporter or bmc. A node that answers already serves, so a new one is adopted
     into `active`. A found node keeps its place: moving a server in the tree is an operator's act.
     A name finds a node only where a scheduler lists it and nothing that knows its identity reads it yet.
+    Two who find the same machine at the same moment get one node: who comes second looks again.
     """
-    with transaction.atomic():
-        node = find_node(machine_id=machine_id, system_serial=system_serial, system_uuid=system_uuid)
-        wanted = node_identity(machine_id=machine_id, serial=system_serial, uuid=system_uuid)
-        if node is None:
-            node = _known_to_scheduler(hostname, site, cluster, wanted, source)
-        if node is not None:
-            complete_identity(node=node, identity=wanted)
-            if node.state == "retired":
-                _readopt(node, at=at, source=source)
-            return node
-        node = _create(
-            Node(
-                site=site,
-                cluster=cluster,
-                rack=rack,
-                state=NODE.target(NODE.initial, "adopt"),
-                machine_id=wanted.machine_id,
-                system_serial=wanted.serial,
-                system_uuid=wanted.uuid,
-                simulated=simulated,
-            ),
-            name=hostname or wanted.serial or wanted.uuid or wanted.machine_id or "node",
-        )
-        text = f"Node {node.name} was {_SEEN_BY.get(source, 'added')} at site {site.name} and is in service."
-        write_entries(notes=[Note(JournalKind.NODE_ENROLLED, text, at, node.id, None, source)])
+    wanted = node_identity(machine_id=machine_id, serial=system_serial, uuid=system_uuid)
+    for attempt in range(ATTEMPTS):
+        new = Node(site=site, cluster=cluster, rack=rack, simulated=simulated)
+        new.machine_id, new.system_serial, new.system_uuid = wanted.machine_id, wanted.serial, wanted.uuid
+        new.hostname = known_text(hostname)[:200] if source == "agent" else ""
+        try:
+            with transaction.atomic():
+                return _find_or_create(new, hostname, at=at, source=source)
+        except IntegrityError:
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError("not reached")
+
+
+def _find_or_create(new: Node, hostname: str, *, at: datetime, source: str) -> Node:
+    wanted = identity_of(new)
+    node = find_node(machine_id=wanted.machine_id, system_serial=wanted.serial, system_uuid=wanted.uuid)
+    if node is None:
+        node = _known_to_scheduler(hostname, new.site, new.cluster, wanted, source)
+    if node is not None:
+        complete_identity(node=node, identity=wanted)
+        if node.state == "retired":
+            _readopt(node, at=at, source=source)
         return node
+    new.name = hostname or wanted.serial or wanted.uuid or wanted.machine_id or "node"
+    make_nodes([new])
+    text = f"Node {new.name} was {_SEEN_BY.get(source, 'added')} at site {new.site.name} and is in service."
+    write_entries(notes=[Note(JournalKind.NODE_ENROLLED, text, at, new.id, None, source)])
+    return new
 
 
 def _known_to_scheduler(
@@ -163,7 +174,7 @@ def rename_node(*, node: Node, name: str, at: datetime, source: str) -> bool:
     if not wanted or wanted == node.name or node.name.startswith(f"{wanted}~"):
         return False
     before = node.name
-    node.name = free_name(site=node.site_id, wanted=wanted, but=node)
+    [node.name] = free_names(site=node.site_id, wanted=[wanted], but=node)
     node.save(update_fields=["name", "updated_at"])
     text = f"Node {before} is now called {node.name}."
     detail = {"before": before, "after": node.name}
@@ -171,29 +182,39 @@ def rename_node(*, node: Node, name: str, at: datetime, source: str) -> bool:
     return True
 
 
-def free_name(*, site: UUID, wanted: str, but: Node | None = None) -> str:
-    """`wanted`, or `wanted~2`, `wanted~3` ... when another node of the site has it."""
-    taken = Node.objects.filter(site=site, name__startswith=wanted)
+def make_nodes(nodes: Sequence[Node]) -> None:
+    """Stores new nodes of one site, each under the name it has, with a number where its site has that name already.
+
+    They serve already, or nobody would have seen them: they are adopted into `active`. Must run inside a transaction.
+    IntegrityError: somebody took one of the names at the same moment. Look again then, up to ATTEMPTS times, before
+    taking another name: what has it now may be the same machine.
+    """
+    if not nodes:
+        return
+    wanted = [node.name.strip()[:200] for node in nodes]
+    names = free_names(site=nodes[0].site_id, wanted=wanted)
+    for node, name, key in zip(nodes, names, new_ids(len(nodes)), strict=True):
+        node.pk, node.name, node.state = key, name, NODE.target(NODE.initial, "adopt")
+    # In the order of their names, so that two who make the same nodes can't wait for each other.
+    Node.objects.bulk_create(sorted(nodes, key=lambda node: node.name))
+
+
+def free_names(*, site: UUID, wanted: Sequence[str], but: Node | None = None) -> list[str]:
+    """For each of `wanted` it, or `wanted~2`, `wanted~3` ... when another node of the site has it."""
+    here = Node.objects.filter(site=site)
+    if len(wanted) == 1:
+        here = here.filter(name__startswith=wanted[0][:190])
     if but is not None:
-        taken = taken.exclude(pk=but.pk)
-    names = set(taken.values_list("name", flat=True))
-    number, name = 1, wanted
-    while name in names:
-        number += 1
-        name = f"{wanted[:190]}~{number}"
-    return name
-
-
-def _create(node: Node, *, name: str) -> Node:
-    for _ in range(5):
-        node.name = free_name(site=node.site_id, wanted=name.strip()[:200])
-        try:
-            with transaction.atomic():
-                node.save(force_insert=True)
-            return node
-        except IntegrityError:  # somebody took the name since we looked: take the next
-            continue
-    raise IntegrityError(f"no free name for node {name} at site {node.site_id}")
+        here = here.exclude(pk=but.pk)
+    taken, found = set(here.values_list("name", flat=True)), []
+    for name in wanted:
+        number, free = 1, name
+        while free in taken:
+            number += 1
+            free = f"{name[:190]}~{number}"
+        taken.add(free)
+        found.append(free)
+    return found
 
 
 def _readopt(node: Node, *, at: datetime, source: str) -> None:
@@ -236,9 +257,17 @@ def join_nodes(*, keep: Node, drop: Node, at: datetime, source: str, reason: str
         if getattr(keep, field) in (None, "", "unknown")
     }
     drop.delete()
+    before = keep.name
+    plain = _NUMBERED.sub("", before)
+    if plain != before and free_names(site=keep.site_id, wanted=[plain], but=keep) == [plain]:
+        keep.name = plain  # it had its number because of the record that is gone
     for field, value in facts.items():
         setattr(keep, field, value)
-    keep.save(update_fields=[*facts, "updated_at"])
+    keep.save(update_fields=["name", *facts, "updated_at"])
     complete_identity(node=keep, identity=identity)
-    text = f"Nodes {keep.name} and {name} are one machine, because {reason}; their records were joined."
-    write_entries(notes=[Note(JournalKind.NODE_ENROLLED, text, at, keep.id, None, source, {"joined": name})])
+    text = f"Nodes {before} and {name} are one machine, because {reason}; their records were joined."
+    detail = {"joined": name}
+    if keep.name != before:
+        text = f"{text} It is called {keep.name}."
+        detail |= {"before": before, "after": keep.name}
+    write_entries(notes=[Note(JournalKind.NODE_ENROLLED, text, at, keep.id, None, source, detail)])

@@ -28,7 +28,7 @@ from inventory.observations import (
 from inventory.services.binding import bind_exporter
 from inventory.services.observe import record_bmc_reading, record_node_reading, store_values
 from inventory.services.outcomes import Outcome, finish
-from inventory.services.rounds import CLAIM_SECONDS, Round, Tally, run_round
+from inventory.services.rounds import CLAIM_SECONDS, Round, Tally, run_round, unusable
 from inventory.signals import collector_read
 
 POLL_DEADLINE = 20.0  # s for one poll of a BMC
@@ -166,8 +166,7 @@ def bmc_outcome(bmc: Bmc, answer: BmcAnswer | None) -> Outcome:
     """What a visit means for the BMC's row."""
     now = timezone.now()
     if answer is None:
-        failure = ReadFailure(what="driver", kind=FailureKind.UNKNOWN, detail="the driver broke off; see the log")
-        return Outcome(now, 0.0, failure)
+        return Outcome(now, 0.0, unusable())
     reading = answer.reading
     if not reading.reached:
         first = reading.failures[0] if reading.failures else ReadFailure(what="BMC", kind=FailureKind.UNKNOWN)
@@ -257,8 +256,7 @@ def _store_exporter(job: ExporterJob, page: Page | None) -> None:
 def _exporter_outcome(page: Page | None) -> Outcome:
     now = timezone.now()
     if page is None:
-        failure = ReadFailure(what="driver", kind=FailureKind.UNKNOWN, detail="the reader broke off; see the log")
-        return Outcome(now, 0.0, failure)
+        return Outcome(now, 0.0, unusable())
     if page.failure is not None:
         return Outcome(now, page.elapsed, page.failure, page.reading.failures, 1)
     cards = len(page.reading.cards)

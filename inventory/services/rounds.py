@@ -20,13 +20,17 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db import DatabaseError, connection
+from django.db import connection
+
+from inventory.observations import FailureKind, ReadFailure
+from sensaka.platform.database import in_trouble, rolled_back
 
 log = logging.getLogger(__name__)
 
 CONCURRENCY = 64  # reads under way in one round
 CLAIM_SECONDS = 50.0  # a round claims no longer than this, well below the task's time limit
 _FAREWELL = 10.0  # s a read may take beyond its deadline, to log out and close
+_ATTEMPTS = 3  # to store an answer while others get in its way
 _PAUSE = 0.5  # s between two looks for due work while reads are under way
 
 Job = TypeVar("Job")
@@ -36,13 +40,20 @@ Answer = TypeVar("Answer")
 @dataclass(frozen=True, slots=True)
 class Round(Generic[Job, Answer]):
     """A kind of collecting. `lock` is its advisory lock's number; `claim(n)` leases at most n due jobs;
-    `read` never takes longer than `deadline(job)` s, or it is cancelled and `store` gets None."""
+    `read` never takes longer than `deadline(job)` s, or it is cancelled and `store` gets None; so it does after an
+    answer that it could not store itself. `store` leaves nothing half done when it raises."""
 
     lock: int
     claim: Callable[[int], Sequence[Job]]
     read: Callable[[Job], Awaitable[Answer]]
     deadline: Callable[[Job], float]
     store: Callable[[Job, Answer | None], None]
+
+
+def unusable() -> ReadFailure:
+    """What a source is told when `store` gets None: the fault is ours or the driver's."""
+    detail = "its answer could not be read or stored; see the log"
+    return ReadFailure(what="driver", kind=FailureKind.UNKNOWN, detail=detail)
 
 
 @dataclass(slots=True)
@@ -139,14 +150,28 @@ def run_round(work: Round[Job, Answer], *, seconds: float = CLAIM_SECONDS, concu
 
 
 def _store(work: Round[Job, Answer], job: Job, answer: Answer | None, tally: Tally) -> None:
+    """Stores an answer. What goes wrong there is the fault of this source alone, unless the database is in trouble."""
     tally.read += 1
-    try:
-        work.store(job, answer)
-    except DatabaseError:
-        raise  # the database is in trouble: every other source would meet the same; the leases bring them back
-    except Exception:
-        tally.broken += 1
-        log.exception("what %s answered could not be stored", job)
+    if _stored(work, job, answer):
+        return
+    tally.broken += 1
+    if answer is not None:
+        _stored(work, job, None)
+
+
+def _stored(work: Round[Job, Answer], job: Job, answer: Answer | None) -> bool:
+    for attempt in range(_ATTEMPTS):
+        try:
+            work.store(job, answer)
+        except Exception as error:
+            if in_trouble(error):
+                raise  # every other source would meet the same; the leases bring them back
+            if rolled_back(error) and attempt < _ATTEMPTS - 1:
+                continue
+            log.exception("what %s answered could not be stored", job)
+            return False
+        return True
+    raise AssertionError("not reached")
 
 
 def _acquire(lock: int) -> bool:

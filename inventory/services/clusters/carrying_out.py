@@ -1,6 +1,7 @@
 """Cordons that are asked for and not done yet, lifts likewise, and drains that are not through."""
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,10 +18,13 @@ from inventory.rules.jobs import HOLDING
 from inventory.services.clusters import opening
 from inventory.services.clusters.opening import Access, access_of
 from inventory.services.journal import Note, write_entries
-from inventory.services.rounds import run_once
+from inventory.services.rounds import run_once, unusable
 from inventory.services.states import back_in_service, step
 from inventory.signals import jobs_changed, tree_changed
 from sensaka.kernel.errors import InvalidInput
+from sensaka.platform.database import in_trouble
+
+log = logging.getLogger(__name__)
 
 _ACT_SECONDS = 15.0
 _EVICT_SECONDS = 25.0
@@ -66,7 +70,12 @@ def carry_out(cordons: Collection[UUID]) -> int:
         return 0
     results = run_once(_all(tasks, access))
     for key, result in results.items():
-        _note_result(key, result)
+        try:
+            _note_result(key, result)
+        except Exception as error:
+            if in_trouble(error):
+                raise
+            log.exception("what came of %s could not be stored", result[0])  # its lease brings it back
     return len(results)
 
 
@@ -148,6 +157,9 @@ async def _act(driver: ClusterDriver, task: Task) -> ActResult:
             return await driver.cordon(task.node, owner=task.mark, reason=task.reason, deadline=_ACT_SECONDS)
     except TimeoutError:
         return ActResult(outcome=Outcome.UNKNOWN, detail="the scheduler did not answer in time")
+    except Exception:  # a fault of ours; other nodes and clusters go on
+        log.exception("%s failed inside the driver", task)
+        return ActResult(outcome=Outcome.UNKNOWN, detail=unusable().detail)
 
 
 # -- what came of it ---------------------------------------------------------------------------------------------------

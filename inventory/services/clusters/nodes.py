@@ -7,16 +7,15 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q
 
 from inventory.drivers.clusters.readings import ClusterNode, NodesReading
 from inventory.models import Agent, Bmc, ClusterConnection, Exporter, JournalKind, Node, SchedulerNode
 from inventory.rules.identity import NodeIdentity, node_identity, system_uuid_spellings
-from inventory.rules.lifecycle import NODE
 from inventory.rules.scheduler_nodes import OurNode, SeenNode, match_nodes
 from inventory.services.journal import Note
-from inventory.services.nodes import identity_of, join_nodes, rename_node
-from sensaka.platform.fields import new_ids
+from inventory.services.nodes import ATTEMPTS, identity_of, join_nodes, make_nodes, rename_node
 
 _FACTS = (
     "hostname", "address", "load", "raw_state", "cordoned", "responding", "reason", "reason_by", "reason_at", "owner",
@@ -52,7 +51,7 @@ def record_nodes(connection: ClusterConnection, reading: NodesReading, notes: li
     """Brings the record in line with a reading; what an incomplete one lacks stays."""
     book = node_book(connection)
     seen = {node.name: node for node in reading.nodes}
-    bound = _bind(connection, seen, book, reading.observed_at, notes)
+    bound = _bound(connection, seen, book, reading.observed_at, notes)
     rows = []
     for name, node in seen.items():
         before = book.rows.get(name)
@@ -108,6 +107,20 @@ def _differs(before: SchedulerNode, after: SchedulerNode) -> bool:
 
 
 # -- which of ours --------------------------------------------------------------------------------------------------
+
+
+def _bound(
+    connection: ClusterConnection, seen: Mapping[str, ClusterNode], book: NodeBook, at: datetime, notes: list[Note]
+) -> dict[str, UUID]:
+    """By name, our node. One that enrols at this moment is found by looking again, not made twice."""
+    for attempt in range(ATTEMPTS):
+        try:
+            with transaction.atomic():
+                return _bind(connection, seen, book, at, notes)
+        except IntegrityError:
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError("not reached")
 
 
 def _bind(
@@ -193,36 +206,21 @@ def _create(
     connection: ClusterConnection, nodes: list[ClusterNode], at: datetime, notes: list[Note]
 ) -> dict[str, UUID]:  # fmt: skip
     """Nodes of ours for those that are in no record, in service: they serve already."""
-    if not nodes:
-        return {}
     site, cluster = connection.cluster.site, connection.cluster
-    taken = set(Node.objects.filter(site=site).values_list("name", flat=True))
     rows: dict[str, Node] = {}
     for node in nodes:
         identity = node_identity(machine_id=node.machine_id, serial="", uuid=node.system_uuid)
         rows[node.name] = Node(
             site=site,
             cluster=cluster,
-            name=_free(node.name[:200], taken),
-            state=NODE.target(NODE.initial, "adopt"),
+            name=node.name,
             machine_id=identity.machine_id,
             system_uuid=identity.uuid,
             labels={"found-by": f"{connection.scheduler} {cluster.name}"[:200]},
             simulated=site.simulated,
         )
-    for row, key in zip(rows.values(), new_ids(len(rows)), strict=True):
-        row.pk = key
-    Node.objects.bulk_create(rows.values())
+    make_nodes(list(rows.values()))
     for row in rows.values():
         text = f"Node {row.name} was found in cluster {cluster.name} at site {site.name} and is in service."
         notes.append(Note(JournalKind.NODE_ENROLLED, text, at, row.id, None, "cluster", {}, cluster.id))
     return {name: row.id for name, row in rows.items()}
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    number, name = 1, wanted
-    while name in taken:
-        number += 1
-        name = f"{wanted[:190]}~{number}"
-    taken.add(name)
-    return name

@@ -16,7 +16,6 @@ from django.utils import timezone
 
 from inventory.drivers.clusters.capabilities import Capability, ClusterDescription
 from inventory.models import ClusterConnection, Job, Scheduler
-from inventory.observations import FailureKind, ReadFailure
 from inventory.services.clusters.cordons import record_cordons
 from inventory.services.clusters.jobs import record_jobs
 from inventory.services.clusters.nodes import NodeBook, node_book, record_nodes
@@ -25,7 +24,7 @@ from inventory.services.clusters.places import record_queues, record_reservation
 from inventory.services.clusters.reading import DEADLINE, ClusterReading, SyncJob, read_cluster
 from inventory.services.journal import Note, write_entries
 from inventory.services.outcomes import Outcome, finish
-from inventory.services.rounds import CLAIM_SECONDS, Round, Tally, run_round
+from inventory.services.rounds import CLAIM_SECONDS, Round, Tally, run_round, unusable
 from inventory.signals import collector_read, jobs_changed, tree_changed
 
 REDESCRIBE = timedelta(minutes=15)
@@ -83,7 +82,7 @@ def _sync_job(row: ClusterConnection, open_runs: dict[str, str], now: datetime) 
 
 
 def store(job: SyncJob, answer: ClusterReading | None) -> None:
-    """Stores a visit. `None`: the driver broke off."""
+    """Stores a visit. `None`: there is nothing to store, through a fault of ours or the driver's."""
     with transaction.atomic():
         locked = ClusterConnection.objects.select_for_update(no_key=True, of=("self",))
         row = locked.select_related("cluster__site").filter(pk=job.id).first()
@@ -139,8 +138,7 @@ def _describe(row: ClusterConnection, description: ClusterDescription) -> None:
 def _outcome(row: ClusterConnection, answer: ClusterReading | None) -> Outcome:
     now = timezone.now()
     if answer is None:
-        detail = "the driver broke off; see the log"
-        return Outcome(now, 0.0, ReadFailure(what="driver", kind=FailureKind.UNKNOWN, detail=detail))
+        return Outcome(now, 0.0, unusable())
     changes: dict[str, Any] = {}
     if answer.jobs is not None:
         changes["follow_cursor"] = answer.jobs.cursor

@@ -1,10 +1,12 @@
 """Cordons end to end: ours set and lifted, lifted by hand, somebody else's left alone, crashes carried on."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from inventory.drivers.clusters.capabilities import ActResult
 from inventory.drivers.clusters.readings import JobState
 from inventory.models import Cordon, Node, Site
 from inventory.selectors.counts import counts
@@ -58,6 +60,23 @@ def test_a_cordon_of_ours_is_set_marked_and_lifted(lab: Lab, person: User) -> No
         "Node n1 is to be returned to scheduling.",
         "Node n1 was returned to scheduling.",
     ]
+
+
+def test_a_driver_that_breaks_is_told_and_the_other_nodes_are_taken_out(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = lab.fake.cordon
+
+    async def broken(node: str, **words: Any) -> ActResult:
+        if node == "n1":
+            raise RuntimeError("a fault of ours")
+        return await plain(node, **words)
+
+    monkeypatch.setattr(lab.fake, "cordon", broken)
+    first, second = (cordon(node=lab.node(name), reason="fan is loud", actor=None) for name in ("n1", "n2"))
+    assert (first.state, second.state) == ("requested", "applied")
+    assert first.last_error == "its answer could not be read or stored; see the log"
+    assert carrying_out.carry_out([first.pk, second.pk]) == 1
 
 
 def test_asking_twice_changes_nothing(lab: Lab, person: User) -> None:

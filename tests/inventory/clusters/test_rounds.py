@@ -3,11 +3,14 @@
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from inventory.drivers.clusters.capabilities import ClusterDescription
 from inventory.drivers.clusters.readings import NodesReading
+from inventory.drivers.fake.scheduler import FakeNode
 from inventory.models import Cluster, ClusterConnection, Site
 from inventory.services.clusters import connections, syncing
 from inventory.services.clusters.cordoning import cordon, uncordon
@@ -53,8 +56,54 @@ def test_a_driver_that_breaks_is_a_state_with_a_reason(opener: Opener, monkeypat
     monkeypatch.setattr(lab.fake, "describe", broken)
     assert syncing.sync_due_clusters(seconds=5).read == 1
     row = ClusterConnection.objects.get()
-    assert (row.error_kind, row.error_detail) == ("unknown", "the driver broke off; see the log")
+    assert (row.error_kind, row.error_detail) == ("unknown", "its answer could not be read or stored; see the log")
     assert row.leased_until is None
+
+
+def test_what_one_cluster_answers_ends_the_round_for_no_other(opener: Opener) -> None:
+    """The database refuses a name of the first one's: that is its own fault, and it is told so."""
+    first, second = new_lab(opener, name="ada"), new_lab(opener, name="bob")
+    first.fake.scheduler.nodes["n3"] = FakeNode("n" * 300, "a100", 4)
+    first.submit()
+    second.submit()
+    tally = syncing.sync_due_clusters(seconds=5)
+    assert (tally.read, tally.broken) == (2, 1)
+    row = ClusterConnection.objects.get(pk=first.connection.pk)
+    assert (row.error_kind, row.error_detail) == ("unknown", "its answer could not be read or stored; see the log")
+    assert row.leased_until is None
+    assert row.due_at > timezone.now()
+    assert first.runs() == []
+    assert [run.name for run in second.runs()] == ["train"]
+    assert ClusterConnection.objects.get(pk=second.connection.pk).error_kind == ""
+
+
+def test_who_was_in_the_way_of_others_is_stored_after_all(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, plain, told = new_lab(opener), syncing.record_nodes, list[str]()
+
+    def once_in_the_way(*args: Any) -> Any:
+        told.append("asked")
+        if len(told) == 1:
+            raise OperationalError("deadlock detected") from psycopg.errors.DeadlockDetected()
+        return plain(*args)
+
+    monkeypatch.setattr(syncing, "record_nodes", once_in_the_way)
+    tally = syncing.sync_due_clusters(seconds=5)
+    assert (tally.read, tally.broken, len(told)) == (1, 0, 2)
+    assert lab.node("n1").state == "active"
+
+
+def test_a_database_in_trouble_ends_the_round(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_lab(opener)
+
+    def full(*_: Any) -> Any:
+        raise OperationalError("no space left on device") from psycopg.errors.DiskFull()
+
+    monkeypatch.setattr(syncing, "record_nodes", full)
+    with pytest.raises(OperationalError, match="no space"):
+        syncing.sync_due_clusters(seconds=5)
+    row = ClusterConnection.objects.get()
+    assert row.error_kind == ""
+    assert row.leased_until is not None
 
 
 def test_settings_that_no_longer_work_are_a_state(db: None) -> None:

@@ -69,6 +69,20 @@ def test_bmc_first_only_it_knows_the_serial() -> None:
     assert not JournalEntry.objects.filter(kind__in=["card_moved", "card_vanished"]).exists()
 
 
+def test_the_number_of_a_name_goes_when_the_record_that_had_the_name_is_joined() -> None:
+    """I5: the BMC's record was called as the host is, so the agent's got a number; one is left, and it needs none."""
+    row = bmc()
+    bmc_sees(row, 0, *by_bmc(), system_serial="SER1", hostname="n01")
+    n01 = Machine("n01", serial="")
+    assert n01.node.name == "n01~2"
+    n01.sees(10, *in_band())
+    assert one_machine().name == "n01"
+    told = JournalEntry.objects.get(detail__has_key="joined")
+    assert told.text.startswith("Nodes n01~2 and n01 are one machine, because both list card ")
+    assert told.text.endswith("; their records were joined. It is called n01.")
+    assert told.detail == {"joined": "n01", "before": "n01~2", "after": "n01"}
+
+
 def test_agent_first_only_the_bmc_knows_the_serial() -> None:
     """I5: a new BMC is tied to the node whose operating system lists the same cards."""
     n01 = Machine("n01", serial="")
