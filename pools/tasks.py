@@ -34,6 +34,13 @@ def admit_requests() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator] # celery has no types
+def look_through_queues() -> None:
+    """Looks at all requests of long queues, of which a pass sees the head only."""
+    for pool, done in admission.look_through_all().items():
+        log.info("pool %s: all of a long queue looked at, %d started", pool, done.started)
+
+
+@shared_task  # type: ignore[untyped-decorator] # celery has no types
 def launch_requests() -> None:
     """Launches what was admitted, ends what is to end, signals what is to leave."""
     done = carrying_out.carry_out_due()

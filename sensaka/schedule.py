@@ -21,6 +21,14 @@ BEAT_SCHEDULE: dict[str, dict[str, object]] = {
         "schedule": 5.0,
         "options": {"expires": 5},
     },
+    "record-ledger": {"task": "pools.tasks.record_ledger", "schedule": 2.0, "options": {"expires": 2}},
+    "admit-requests": {"task": "pools.tasks.admit_requests", "schedule": 5.0, "options": {"expires": 5}},
+    "look-through-queues": {
+        "task": "pools.tasks.look_through_queues",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
+    "launch-requests": {"task": "pools.tasks.launch_requests", "schedule": 2.0, "options": {"expires": 2}},
     "mark-silent-agents": {
         "task": "inventory.tasks.collecting.mark_silent_agents",
         "schedule": 10.0,

@@ -8,7 +8,7 @@ again it changes nothing, and a request that was cancelled meanwhile gets nothin
 import json
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +25,7 @@ from pools.rules.plan import admit as plan_for
 from pools.rules.reasons import Reason
 from pools.rules.result import Plan, Start, Wait
 from pools.rules.snapshot import Snapshot
-from pools.selectors.frozen import freeze
+from pools.selectors.frozen import WINDOW, freeze
 from pools.selectors.frozen.fleet import slices_at
 from pools.services.ledger import entries
 from pools.services.ledger.entries import Entry
@@ -52,27 +52,60 @@ def admit_all() -> dict[UUID, Admitted]:
     return {pool.pk: admit(pool) for pool in Pool.objects.filter(pk__in=waiting).order_by("rank", "name")}
 
 
-def admit(pool: Pool) -> Admitted:
-    """One pass over the queue of a pool. Raises InvalidInput when what is stored contradicts itself."""
+def admit(pool: Pool, *, window: int = WINDOW, also: Collection[Any] = ()) -> Admitted:
+    """One pass over the queue of a pool; over the first `window` of a longer one, and `also` (ids).
+
+    Raises InvalidInput when what is stored contradicts itself.
+    """
     try:
-        return _pass(pool)
+        return _pass(pool, window, also)
     except IntegrityError:
         # somebody wrote into the ledger past the lock, by hand: what they wrote stands, and the plan is made again
         log.warning("the plan of pool %s met an allocation that was not in its snapshot", pool)
-        return _pass(pool)
+        return _pass(pool, window, also)
 
 
-def _pass(pool: Pool) -> Admitted:
+def _pass(pool: Pool, window: int, also: Collection[Any]) -> Admitted:
     with transaction.atomic():
         entries.take_turns()
         now = timezone.now()
-        snapshot = freeze(pool, now)
+        snapshot = freeze(pool, now, window=window, also=also)
         if not snapshot.waiting:
             return Admitted()
         plan = plan_for(snapshot)
         done = apply(pool, snapshot, plan, now=now)
         entries.check_turn()
     return done
+
+
+def look_through_all(*, window: int = WINDOW) -> dict[UUID, Admitted]:
+    """Looks at every request of the queues that are longer than a pass, and tells each why it waits.
+
+    The plan is made without the lock, so nobody waits for it. What it would start, further back than a
+    pass looks, is given to one.
+    """
+    done = {}
+    for pool in Pool.objects.order_by("rank", "name"):
+        if not Request.objects.filter(pool=pool, state="queued").order_by()[window : window + 1].exists():
+            continue
+        now = timezone.now()
+        plan = plan_for(_undisturbed(pool, now))
+        with transaction.atomic():
+            _explain(plan.waits, now)
+            transaction.on_commit(partial(queue_changed.send, sender=Pool, pool=pool.pk))
+        wanted = [one.request.id for one in plan.starts[:window]]
+        done[pool.pk] = admit(pool, window=window, also=wanted) if wanted else Admitted(waiting=len(plan.waits))
+    return done
+
+
+def _undisturbed(pool: Pool, now: datetime) -> Snapshot:
+    """A snapshot of one moment, although nothing is locked meanwhile."""
+    alone = not connection.in_atomic_block
+    with transaction.atomic():
+        if alone:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return freeze(pool, now)
 
 
 def apply(pool: Pool, snapshot: Snapshot, plan: Plan, *, now: datetime) -> Admitted:

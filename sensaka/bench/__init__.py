@@ -9,6 +9,7 @@ from importlib import import_module
 from sensaka.bench.report import Options, Report
 
 _MODULES: Mapping[str, str] = {
+    "admission": "sensaka.bench.admission",
     "ingest": "sensaka.bench.ingest",
     "placement": "sensaka.bench.placement",
 }

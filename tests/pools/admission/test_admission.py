@@ -179,4 +179,30 @@ def test_queries_do_not_grow_with_the_queue(managed: Managed, number: int) -> No
         managed.ask(1 + place % 2)
     with CaptureQueriesContext(connection) as queries:
         assert managed.admit().started >= 2
-    assert len(queries) == 32
+    assert len(queries) == 33
+
+
+def test_of_a_long_queue_a_pass_decides_about_its_head(managed: Managed) -> None:
+    """By class, of equal ones the tenants in turn; what is held takes nobody's place."""
+    first = [managed.ask(1, priority=managed.normal, name=f"n{number}") for number in range(4)]
+    held = managed.ask(1, priority=managed.urgent, held=True)
+    later = managed.ask(1, priority=managed.normal, project=managed.ledger.blue.project, name="other team")
+    urgent = managed.ask(1, priority=managed.urgent, name="urgent")
+    assert admission.admit(managed.ledger.pool, window=3).started == 3
+    started = set(Request.objects.filter(state="starting").values_list("pk", flat=True))
+    assert started == {urgent.pk, first[0].pk, later.pk}
+    held.refresh_from_db()
+    assert held.reasons == []  # it was not looked at
+
+
+def test_all_of_a_long_queue_is_told_and_what_fits_further_back_starts(managed: Managed) -> None:
+    big = [managed.ask(9, name=f"big {number}") for number in range(3)]
+    small = managed.ask(1, priority=managed.normal, project=managed.ledger.blue.project, name="small", boost=-1)
+    assert admission.admit(managed.ledger.pool, window=2).started == 0
+    (done,) = admission.look_through_all(window=2).values()
+    assert done.started == 1
+    small.refresh_from_db()
+    assert small.state == "starting"
+    assert all(managed.reasons(one) for one in big)
+    assert [one.position for one in big] == [1, 2, 3]
+    assert admission.look_through_all(window=10) == {}
