@@ -7,6 +7,7 @@ from pools.api.allocations import AllocationViewSet
 from pools.api.maintenance import HoldViewSet, MaintenanceWindowViewSet
 from pools.api.pools import PoolMemberViewSet, PoolRuleViewSet, PoolViewSet
 from pools.api.quotas import QuotaViewSet
+from pools.api.reclaims import IdleExemptionViewSet, ReclaimViewSet
 from pools.api.requests import ExtensionViewSet, RequestViewSet
 from pools.api.specs import PriorityClassViewSet, SpecViewSet
 from pools.api.tenants import (
@@ -33,6 +34,8 @@ router.register("quotas", QuotaViewSet, basename="quota")
 router.register("requests", RequestViewSet, basename="request")
 router.register("extensions", ExtensionViewSet, basename="extension")
 router.register("allocations", AllocationViewSet, basename="allocation")
+router.register("reclaims", ReclaimViewSet, basename="reclaim")
+router.register("idle-exemptions", IdleExemptionViewSet, basename="idle-exemption")
 router.register("maintenance-windows", MaintenanceWindowViewSet, basename="maintenance-window")
 router.register("holds", HoldViewSet, basename="hold")
 

@@ -10,6 +10,8 @@ from pools.models import (
     ClusterMode,
     Extension,
     Hold,
+    IdleCase,
+    IdleExemption,
     MaintenanceWindow,
     MappingRule,
     Membership,
@@ -44,6 +46,7 @@ def red(place: World) -> dict[str, Any]:
     urgent.tenants.add(team.tenant)
     quota = Quota.objects.create(tenant=team.tenant)
     QuotaLimit.objects.create(quota=quota, resource="cards", nominal=4)
+    held = allocation(place.cards[0], team, request=wish)
     return {
         "pools": pool,
         "pool-rules": PoolRule.objects.create(pool=pool, cluster=place.cluster),
@@ -60,7 +63,11 @@ def red(place: World) -> dict[str, Any]:
         "quotas": quota,
         "requests": wish,
         "extensions": Extension.objects.create(request=wish, seconds=3600, justification="red-reason"),
-        "allocations": allocation(place.cards[0], team, request=wish),
+        "allocations": held,
+        "reclaims": IdleCase.objects.create(
+            allocation=held, since=NOW, first_warned_at=NOW, extension_asked_at=NOW, justification="red-time"
+        ),
+        "idle-exemptions": IdleExemption.objects.create(project=team.project, reason="red-demo", until=at(3600)),
         "maintenance-windows": MaintenanceWindow.objects.create(
             name="m", node=place.nodes[0], starts_at=at(0), ends_at=at(3600)
         ),
@@ -133,7 +140,7 @@ def test_somebody_elses_row_is_not_found(as_: Clients, red: dict[str, Any], pref
 def test_nobody_acts_on_somebody_elses_row(
     as_: Clients, red: dict[str, Any], prefix: str, name: str, method: str, who: str
 ) -> None:
-    body = {"seconds": 60, "justification": "j", "boost": 1, "why": "w"}
+    body = {"seconds": 600, "justification": "j", "boost": 1, "why": "w"}
     arguments = (body,) if method == "post" else ()
     answer = getattr(as_(who), method)(f"/api/v1/{prefix}/{red[prefix].pk}/{name}/", *arguments)
     assert answer.status_code in {403, 404}
@@ -141,6 +148,7 @@ def test_nobody_acts_on_somebody_elses_row(
     assert getattr(red[prefix], "end_asked", "") == ""
     assert getattr(red[prefix], "lifted_at", None) is None
     assert getattr(red[prefix], "cancelled_at", None) is None
+    assert getattr(red[prefix], "decided_at", None) is None
 
 
 @pytest.mark.parametrize("who", ["blue-admin", "blue-member", "stranger", "red-admin", "red-member"])
@@ -164,7 +172,7 @@ def test_an_auditor_sees_all_and_changes_nothing(as_: Clients, red: dict[str, An
     before = type(red[prefix]).objects.values().get(pk=red[prefix].pk)
     for named, name, method in actions():
         if named == prefix and method == "post":
-            body = {"seconds": 60, "justification": "j", "boost": 1, "why": "w"}
+            body = {"seconds": 600, "justification": "j", "boost": 1, "why": "w"}
             assert auditor.post(f"{row}{name}/", body).status_code == 403
     assert type(red[prefix]).objects.values().get(pk=red[prefix].pk) == before
 

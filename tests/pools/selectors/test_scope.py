@@ -11,6 +11,7 @@ from pools.models import (
     Extension,
     Hold,
     IdleCase,
+    IdleExemption,
     Membership,
     Pool,
     PriorityClass,
@@ -54,6 +55,7 @@ def fill(place: World, team: Team, card: int) -> dict[type[Any], Any]:
         Extension: Extension.objects.create(request=wish, seconds=60, justification="j"),
         Allocation: held,
         IdleCase: case,
+        IdleExemption: IdleExemption.objects.create(project=team.project, reason="r", until=NOW),
         Reclaim: Reclaim.objects.create(allocation=held, case=case, source="operator", reason="r"),
         Quota: Quota.objects.create(tenant=team.tenant, project=team.project),
         UsageRecord: UsageRecord.objects.create(
