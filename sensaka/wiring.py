@@ -8,6 +8,7 @@ from django.db.models.signals import post_save
 from inventory import signals
 from inventory.models import Discovery
 from pools import signals as promises
+from sensaka import nudges
 from sensaka.live.hub import end_session, touch
 from sensaka.live.topics import Change
 
@@ -43,6 +44,7 @@ def _signed_out(*, request: Any, **_: Any) -> None:
 
 def connect() -> None:
     """Connect every receiver; calling it twice changes nothing."""
+    nudges.connect()
     signals.samples_stored.connect(_samples_stored, dispatch_uid="live.samples")
     signals.tree_changed.connect(_tree_changed, dispatch_uid="live.tree")
     signals.collector_read.connect(_collector_read, dispatch_uid="live.collectors")
