@@ -22,6 +22,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("sensaka.cockpit.urls")),
     path("", include("sensaka.cockpit.work_urls")),
     path("", include("sensaka.cockpit.promise_urls")),
+    path("", include("sensaka.cockpit.idle_urls")),
     path("", include("inventory.urls")),
     path("", include("pools.urls")),
 ]

@@ -53,5 +53,6 @@ def connect() -> None:
     promises.allocations_changed.connect(_requests_changed, dispatch_uid="live.allocations")
     promises.queue_changed.connect(_requests_changed, dispatch_uid="live.queue")
     promises.catalogue_changed.connect(_requests_changed, dispatch_uid="live.catalogue")
+    promises.idle_changed.connect(_requests_changed, dispatch_uid="live.idle")
     post_save.connect(_discovery_saved, sender=Discovery, dispatch_uid="live.discovery")
     user_logged_out.connect(_signed_out, dispatch_uid="live.sessions")

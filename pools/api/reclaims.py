@@ -23,7 +23,7 @@ from sensaka.platform.rest.idempotency import once
 from sensaka.platform.rest.viewsets import acting_user
 
 
-class UnderWaySerializer(serializers.ModelSerializer[Reclaim]):
+class ReclaimSerializer(serializers.ModelSerializer[Reclaim]):
     """`asked`: an operator decides; `releasing`: its cluster was told to end the work."""
 
     asked_by = serializers.CharField(source="asked_by.username", read_only=True, default=None, allow_null=True)
@@ -47,7 +47,9 @@ class IdleCaseSerializer(serializers.ModelSerializer[IdleCase]):
     project = serializers.UUIDField(source="allocation.project_id", read_only=True, allow_null=True)
     pool = serializers.UUIDField(source="allocation.pool_id", read_only=True, allow_null=True)
     spec = serializers.UUIDField(source="allocation.spec_id", read_only=True, allow_null=True)
-    source = serializers.CharField(source="allocation.source", read_only=True)
+    source = serializers.CharField(  # type: ignore[assignment] # the metaclass takes declared fields out
+        source="allocation.source", read_only=True
+    )
     node_name = serializers.CharField(source="allocation.node.name", read_only=True)
     idle_held = serializers.BooleanField(source="held", read_only=True)
     extension_asked_by = serializers.CharField(
@@ -67,11 +69,11 @@ class IdleCaseSerializer(serializers.ModelSerializer[IdleCase]):
         ]  # fmt: skip
         read_only_fields = fields
 
-    @extend_schema_field(UnderWaySerializer(allow_null=True))
+    @extend_schema_field(ReclaimSerializer(allow_null=True))
     def get_reclaim(self, case: IdleCase) -> Any:
         """The reclaim that is asked for or at work."""
         found = under_way(case)
-        return None if found is None else UnderWaySerializer(found).data
+        return None if found is None else ReclaimSerializer(found).data
 
 
 class IdleCaseFilter(filters.FilterSet):
@@ -99,25 +101,25 @@ class IdleCaseFilter(filters.FilterSet):
         return rows.filter(memory_held__gt=0) if value else rows.filter(memory_held=0)
 
 
-class TimeSerializer(serializers.Serializer[Any]):
+class IdleTimeSerializer(serializers.Serializer[Any]):
     """`seconds` more, and why."""
 
     seconds = serializers.IntegerField(min_value=reclaiming.SHORTEST, max_value=LONGEST)
     justification = serializers.CharField(max_length=400)
 
 
-class LeaveSerializer(serializers.Serializer[Any]):
+class IdleLeaveSerializer(serializers.Serializer[Any]):
     """For how many `seconds` the cards stay where they are, and why."""
 
     seconds = serializers.IntegerField(min_value=reclaiming.SHORTEST, max_value=LONGEST)
     why = serializers.CharField(max_length=400)
 
 
-class MustWhySerializer(serializers.Serializer[Any]):
+class IdleReasonSerializer(serializers.Serializer[Any]):
     why = serializers.CharField(max_length=400)
 
 
-class MayWhySerializer(serializers.Serializer[Any]):
+class IdleRemarkSerializer(serializers.Serializer[Any]):
     why = serializers.CharField(max_length=400, required=False, allow_blank=True, default="")
 
 
@@ -141,41 +143,41 @@ class ReclaimViewSet(ScopedReadViewSet):
 
         return once(request, act)
 
-    @extend_schema(request=MayWhySerializer, responses=IdleCaseSerializer)
+    @extend_schema(request=IdleRemarkSerializer, responses=IdleCaseSerializer)
     @action(detail=True, methods=["post"])
     def release(self, request: Request, pk: str) -> Response:
         """Give the cards back. Of a job that Sensaka did not start an operator is asked to end it."""
-        return self._act(request, reclaiming.release, MayWhySerializer)
+        return self._act(request, reclaiming.release, IdleRemarkSerializer)
 
-    @extend_schema(request=TimeSerializer, responses=IdleCaseSerializer)
+    @extend_schema(request=IdleTimeSerializer, responses=IdleCaseSerializer)
     @action(detail=True, methods=["post"])
     def extend(self, request: Request, pk: str) -> Response:
         """Ask to keep the cards for a time; nothing is taken until it is decided."""
-        return self._act(request, reclaiming.ask_time, TimeSerializer)
+        return self._act(request, reclaiming.ask_time, IdleTimeSerializer)
 
-    @extend_schema(request=MayWhySerializer, responses=IdleCaseSerializer)
+    @extend_schema(request=IdleRemarkSerializer, responses=IdleCaseSerializer)
     @action(detail=True, methods=["post"])
     def grant(self, request: Request, pk: str) -> Response:
         """Grant the time that was asked for."""
-        return self._act(request, reclaiming.decide_time, MayWhySerializer, granted=True)
+        return self._act(request, reclaiming.decide_time, IdleRemarkSerializer, granted=True)
 
-    @extend_schema(request=MustWhySerializer, responses=IdleCaseSerializer)
+    @extend_schema(request=IdleReasonSerializer, responses=IdleCaseSerializer)
     @action(detail=True, methods=["post"])
     def refuse(self, request: Request, pk: str) -> Response:
         """Refuse the time that was asked for, with a reason."""
-        return self._act(request, reclaiming.decide_time, MustWhySerializer, granted=False)
+        return self._act(request, reclaiming.decide_time, IdleReasonSerializer, granted=False)
 
-    @extend_schema(request=LeaveSerializer, responses=IdleCaseSerializer)
+    @extend_schema(request=IdleLeaveSerializer, responses=IdleCaseSerializer)
     @action(detail=True, methods=["post"])
     def leave(self, request: Request, pk: str) -> Response:
         """Leave the cards where they are for a time; a suggestion to take them back is refused by it."""
-        return self._act(request, reclaiming.leave, LeaveSerializer)
+        return self._act(request, reclaiming.leave, IdleLeaveSerializer)
 
-    @extend_schema(request=MustWhySerializer, responses=IdleCaseSerializer)
+    @extend_schema(request=IdleReasonSerializer, responses=IdleCaseSerializer)
     @action(detail=True, methods=["post"])
     def reclaim(self, request: Request, pk: str) -> Response:
         """Take the cards back: end the request, or cancel the job in its cluster."""
-        return self._act(request, reclaiming.reclaim, MustWhySerializer)
+        return self._act(request, reclaiming.reclaim, IdleReasonSerializer)
 
 
 class IdleExemptionSerializer(serializers.ModelSerializer[IdleExemption]):

@@ -29,6 +29,7 @@ _PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("Queue", "queue", "list-details", ("request", "request-act", "request-move")),
     ("Allocations", "allocations", "layout-grid", ()),
     ("Extensions", "extensions", "clock", ("extension-decision",)),
+    ("Idle cards", "idle", "moon", ("idle-act", "idle-exemption-add", "idle-exemption-lift")),
     ("Specs", "specs", "ruler-measure", ("spec-add", "spec-edit", "spec-delete")),
     ("Tenants", "tenants", "users", ("tenant", "tenant-add", "tenant-edit", "project-add", "member-add")),
     ("Quotas", "quotas", "activity", ("quota-add", "quota-edit", "quota-delete")),
@@ -56,6 +57,7 @@ _PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 _OWN_PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("Request", "offers", "plus", ("ask",)),
     ("My work", "my-work", "list-details", ("request", "request-act", "extensions", "extension-decision")),
+    ("Idle cards", "idle", "moon", ("idle-act",)),
     ("My usage", "my-usage", "activity", ()),
     ("Team", "team", "users", ("tenant", "project-add", "project-edit", "member-add", "member-delete")),
 )

@@ -19,6 +19,7 @@ from sensaka.live import (
     fleet,
     fleet_cells,
     holding_cells,
+    idle_cells,
     job_cells,
     node_cells,
     offer_cells,
@@ -56,6 +57,8 @@ def own(topic: Topic, user: User) -> Cells:
             return request_cells.cells(user, topic.id)
         case "offers":
             return offer_cells.cells(user)
+        case "idle":
+            return idle_cells.cells(user)
     return request_cells.list_cells(user, topic.ids)
 
 

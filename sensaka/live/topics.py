@@ -41,10 +41,11 @@ _FOLLOWS: dict[str, tuple[Change, ...]] = {
     "request": (Change.REQUESTS, Change.SAMPLES),
     "offers": (Change.REQUESTS, Change.TREE),
     "holdings": (Change.REQUESTS,),
+    "idle": (Change.REQUESTS,),
 }
 _WITH_ID = frozenset({"node", "card", "discovery", "cluster", "job", "request"})
 _WITH_LIST = frozenset({"cards", "nodes", "jobs", "requests"})
-OWN = frozenset({"work", "requests", "request", "offers"})
+OWN = frozenset({"work", "requests", "request", "offers", "idle"})
 """What everybody may follow: each sees of it what is theirs. All else is for operators and auditors."""
 _DEEPEST = 3  # a path of site, cluster and rack; below a node are cards
 MOST_IDS = 200
