@@ -7,7 +7,7 @@ import logging
 
 from celery import shared_task
 
-from pools.services import admission
+from pools.services import admission, idling
 from pools.services.launching import carrying_out
 from pools.services.ledger import recording
 
@@ -46,3 +46,14 @@ def launch_requests() -> None:
     done = carrying_out.carry_out_due()
     if done.errands:
         log.info("%d errands to clusters, %d not done", done.errands, done.failed)
+
+
+@shared_task  # type: ignore[untyped-decorator] # celery has no types
+def look_for_idle_cards() -> None:
+    """Finds cards that are held and not used, warns their owners, and does what their pools say."""
+    done = idling.look()
+    if done.changed:
+        log.info(
+            "idle cards: %d works found, %d warned again, %d suggested, %d taken back, %d in use or spared, %d over",
+            done.opened, done.warned_again, done.suggested, done.reclaimed, done.closed, done.ended,
+        )  # fmt: skip
