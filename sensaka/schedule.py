@@ -29,6 +29,11 @@ BEAT_SCHEDULE: dict[str, dict[str, object]] = {
         "options": {"expires": 60},
     },
     "launch-requests": {"task": "pools.tasks.launch_requests", "schedule": 2.0, "options": {"expires": 2}},
+    "look-for-idle-cards": {
+        "task": "pools.tasks.look_for_idle_cards",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
     "mark-silent-agents": {
         "task": "inventory.tasks.collecting.mark_silent_agents",
         "schedule": 10.0,
