@@ -107,7 +107,7 @@ def _slots_on(counts: dict[UUID, dict[str, int]]) -> dict[UUID, list[tuple[Insta
     ):
         instances[card].append(Instance(part, profile))
     held: dict[Any, int] = {}
-    rows = Allocation.objects.filter(card__in=counts, slice__isnull=False, span__endswith=None)
+    rows = Allocation.objects.filter(card__in=counts, slice__isnull=False, span__upper_inf=True)
     for part, share in rows.values_list("slice", "share"):
         held[part] = share.lower
     found = {}

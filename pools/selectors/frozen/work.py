@@ -94,7 +94,7 @@ _HELD = (
 def running_now(now: datetime) -> list[rules.Running]:
     """All open allocations, by request or by job. One query."""
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
-    for row in Allocation.objects.filter(span__endswith=None).order_by("unit", "id").values(*_HELD):
+    for row in Allocation.objects.filter(span__upper_inf=True).order_by("unit", "id").values(*_HELD):
         groups[row["request"] or row["job"] or ("card", row["card"])].append(row)
     return [_running(key, rows) for key, rows in groups.items()]
 

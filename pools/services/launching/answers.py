@@ -14,6 +14,7 @@ from inventory.services.clusters.launching import Answer, Errand, Outcome, Verb
 from pools.models import EndAsked, Hold, Request
 from pools.services.ledger import entries
 from pools.services.ledger.following import afresh
+from pools.services.ledger.seen import MARKED
 from pools.services.moving import Move, move_all
 
 Told = tuple[Request, Errand, Answer]
@@ -40,7 +41,7 @@ class _Changes:
 def store(told: Sequence[Told], *, now: datetime) -> None:
     """Writes what became of errands, in one transaction that holds the ledger's lock."""
     changes = _Changes()
-    runs = set(Job.objects.filter(comment__in=[row.mark for row, _, _ in told if row.mark], open=True)
+    runs = set(Job.objects.filter(MARKED, comment__in=[row.mark for row, _, _ in told if row.mark], open=True)
                .values_list("comment", flat=True))  # fmt: skip
     for row, errand, answer in told:
         match errand.verb:

@@ -16,6 +16,7 @@ from inventory.services.clusters.launching import Answer, Errand, Order, Outcome
 from pools.models import Allocation, Request
 from pools.services.launching.answers import store
 from pools.services.launching.orders import Refusal, orders_of
+from pools.services.ledger.seen import MARKED
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ def _due(now: datetime) -> QuerySet[Request]:
     longer = Q(
         state="running",
         pk__in=Allocation.objects.filter(
-            span__endswith=None, request__state="running", job__open=True, job__time_limit__lt=F("request__time_limit")
+            span__upper_inf=True, request__state="running", job__open=True, job__time_limit__lt=F("request__time_limit")
         ).values("request"),
     )
     free = Q(leased_until=None) | Q(leased_until__lt=now)
@@ -98,7 +99,7 @@ def _errands(
     launching = [row for row in rows if _launches(row)]
     orders = orders_of(launching) if launching else {}
     tried = [row.mark for row in launching if row.launch_tried_at is not None]
-    known = dict(Job.objects.filter(comment__in=tried).values_list("comment", "job_id")) if tried else {}
+    known = dict(Job.objects.filter(MARKED, comment__in=tried).values_list("comment", "job_id")) if tried else {}
     errands: dict[UUID, list[Errand]] = defaultdict(list)
     answered: list[tuple[Errand, Answer]] = []
     for row in rows:

@@ -43,7 +43,7 @@ def orders_of(requests: Sequence[Request]) -> dict[UUID, Order | Refusal]:
     `project__tenant`, `spec` and `cluster` of the requests are loaded.
     """
     planned: dict[UUID, list[Entry]] = defaultdict(list)
-    for entry in stored(Q(request__in=[row.pk for row in requests], job=None, span__endswith=None)):
+    for entry in stored(Q(request__in=[row.pk for row in requests], job=None, span__upper_inf=True)):
         if entry.request is not None:
             planned[entry.request].append(entry)
     known = _places({entry.node for own in planned.values() for entry in own},

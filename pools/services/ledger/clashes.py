@@ -48,7 +48,7 @@ def plan_again(
             "id", "state", "attempt", "launch_tried_at", "leaves_at"
         )
     }
-    present = stored(Q(node__in=nodes, span__endswith=None) | Q(request__in=requests, job=None, span__endswith=None))
+    present = stored(Q(node__in=nodes, span__upper_inf=True) | Q(request__in=requests, job=None, span__upper_inf=True))
     free = _free_cards(nodes, {entry.card for entry in present} | set(held))
     names = dict(Card.objects.filter(node__in=nodes).values_list("pk", "model"))
     lost: dict[UUID, str] = {}

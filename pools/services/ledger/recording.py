@@ -23,7 +23,7 @@ from pools.services.ledger import clashes, entries
 from pools.services.ledger.clashes import Clash
 from pools.services.ledger.entries import Entry
 from pools.services.ledger.following import moves_of
-from pools.services.ledger.seen import SeenJob, add_things, changed_jobs, jobs_where, owner_book
+from pools.services.ledger.seen import MARKED, SeenJob, add_things, changed_jobs, jobs_where, owner_book
 from pools.services.ledger.wanted import Matcher, Terms, terms_of
 from pools.services.moving import Move, move_all
 from sensaka.platform.fields import new_ids
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 AT_ONCE = 5000
 OVERLAP = timedelta(seconds=60)
 _CUT = "another job was seen on its card"
-_OPEN_OR_UNASSIGNED = Q(span__endswith=None) | Q(tenant=None)
+_OPEN_OR_UNASSIGNED = Q(span__upper_inf=True) | Q(tenant=None)
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class _Batch:
         self._now, self._tally, self._book = now, tally, book
         self._requests = self._requests_of(jobs)
         marks = {request.mark for request in self._requests.values()}
-        self._jobs = _with(list(jobs), jobs_where(Q(comment__in=marks)) if marks else ())
+        self._jobs = _with(list(jobs), jobs_where(MARKED & Q(comment__in=marks)) if marks else ())
         tally.jobs += len(self._jobs)
 
     def _requests_of(self, jobs: Sequence[SeenJob]) -> dict[str, Request]:

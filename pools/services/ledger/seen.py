@@ -67,6 +67,7 @@ _SHARES = "what a share of a card is worth the scheduler does not say"
 HOLDS_CARDS = Q(started_at__isnull=False, cards_known__isnull=False)
 """Jobs that the ledger is about: those that held cards at some time."""
 MARKED = Q(comment__startswith=PREFIX)
+"""Jobs that carry a mark of ours. Asked for along with a mark it lets the index of marks be used."""
 
 
 def owner_book() -> OwnerBook:
