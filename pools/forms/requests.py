@@ -84,6 +84,8 @@ class RequestForm(forms.Form):
         moment = self.fields["not_before"]
         assert isinstance(moment, MomentField)
         moment.in_zone(zone_of(user))
+        for name in ("script", "image"):  # shown only where they are
+            self.fields[name].needed = True  # type: ignore[attr-defined]
         longest = pools[0].longest_run if pools else None
         self.fields["time_limit"].initial = min(USUAL, longest or USUAL)
 

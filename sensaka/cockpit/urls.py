@@ -16,10 +16,11 @@ from sensaka.cockpit.views import (
     search,
     tree,
     users,
+    work,
 )
 
 urlpatterns = [
-    path("", overview.overview, name="overview"),
+    path("", work.landing, name="overview"),
     path("overview/attention/", overview.attention_list, name="attention-list"),
     path("overview/groups/", overview.groups, name="overview-groups"),
     path("fleet/map/", heatmap.heatmap, name="map"),

@@ -16,10 +16,12 @@ def main() -> None:
     from inventory.services.agents import digest
     from tests.pools import seed as pool_seed
     from tests.sensaka.pages import seed, work_seed
+    from tests.sensaka.promises import seed as request_seed
 
     made = seed.build()
     promised = pool_seed.build(made)
     work = work_seed.build(made, runs=60)
+    asked = request_seed.build(made, promised)
     token = f"ska_{secrets.token_urlsafe(32)}"
     agent = made.agents["a01-gpu02"]
     Agent.objects.filter(pk=agent.pk).update(token_digest=digest(token))
@@ -50,6 +52,8 @@ def main() -> None:
                 "free_node": str(made.nodes["r01-gpu02"].pk),
                 "bmc": str(made.bmcs["r01-gpu01"].pk),
                 **promised.ids(),
+                **asked.ids(),
+                "offered_spec": str(promised.specs["1 x H100"].pk),
             }
         )
     )

@@ -81,6 +81,8 @@ def settle(page: Page) -> None:
         page.locator("[data-job-charts][data-ready='1']").wait_for()
     if page.locator("#link-state").count():
         page.locator("#link-state[data-state=live]").wait_for()
+    for planned in ("planning", "A plan is being made"):
+        page.get_by_text(planned, exact=True).first.wait_for(state="hidden")
 
 
 AXE = """only => axe.run(document, {resultTypes: ['violations'], ...(only ? {runOnly: only} : {})})
@@ -159,7 +161,7 @@ def assets(stack: Stack) -> Path:
 # Pages of other roles and of nobody: the role, the address and the answer's status.
 OTHERS = {
     "sign-in": (None, "/fleet/cards/", 200),
-    "member": ("member", "/", 403),
+    "member": ("member", "/", 200),
     "member-profile": ("member", "/account/", 200),
     "forbidden": ("auditor", "/collectors/add/", 403),
     "collectors-auditor": ("auditor", "/collectors/", 200),

@@ -18,7 +18,7 @@ from pools.models import PriorityClass, Project
 from pools.selectors.access import requestable_projects
 from pools.selectors.expectation import Expected, Wish, expectations
 from pools.selectors.offers import Offer, offers
-from pools.selectors.reasons import told
+from pools.selectors.reasons import Told, told
 from pools.services import requests as services
 from sensaka.identity.access import person
 from sensaka.identity.models import User
@@ -40,16 +40,29 @@ def catalogue(request: HttpRequest) -> HttpResponse:
     user = person(request)
     project = _usual_project(user)
     rows = offers(user, offer_cells.current()) if project is not None else []
-    plans = _plans(rows, project, timezone.now()) if project is not None and request.GET.get("expected") else None
+    planned = project is not None and bool(request.GET.get("expected"))
+    plans = _plans(rows, project, timezone.now()) if planned and project is not None else {}
     context = {
-        "offers": [(offer, plans[offer.spec.pk] if plans is not None else None) for offer in rows],
-        "planned": plans is not None,
+        "offers": [(offer, *_told(plans.get(offer.spec.pk), user)) for offer in rows],
+        "planned": planned,
         "project": project,
         "usual": USUAL,
         "cells": own(Topic("offers"), user),
     }
     template = "cockpit/offers_list.html" if request.headers.get("HX-Request") else "cockpit/offers.html"
     return render(request, template, context)
+
+
+def _told(plan: Expected | None, user: User) -> tuple[Expected | None, str]:
+    """A plan, and the first of its reasons as a sentence; the form shows all."""
+    reasons = _reasons(plan, user) if plan is not None else []
+    return plan, reasons[0].detail if reasons else ""
+
+
+def _reasons(plan: Expected, user: User) -> list[Told]:
+    """The reasons of a plan, without the names of other teams' work."""
+    names = None if user.sees_all_tenants else {"this request": "this request"}
+    return told(plan.reasons, zone=zone_of(user), now=timezone.now(), names=names)
 
 
 def _plans(rows: list[Offer], project: Project, now: datetime) -> dict[UUID, Expected]:
@@ -125,6 +138,5 @@ def expected(request: HttpRequest, spec_id: UUID) -> HttpResponse:
             **wanted,
         )  # fmt: skip
         plan = expectations(pool, [wish], now=now)[0]
-        names = None if user.sees_all_tenants else {"this request": "this request"}
-        context |= {"plan": plan, "reasons": told(plan.reasons, zone=zone_of(user), now=now, names=names), "pool": pool}
+        context |= {"plan": plan, "reasons": _reasons(plan, user), "pool": pool}
     return render(request, "cockpit/ask_expected.html", context)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
@@ -29,6 +29,7 @@ from pools.services import extensions
 from pools.services import requests as services
 from sensaka.cockpit import request_acts
 from sensaka.cockpit.job_filter import cursor
+from sensaka.cockpit.views.overview import overview
 from sensaka.identity.access import person
 from sensaka.kernel.errors import Conflict, InvalidInput
 from sensaka.live.held_activity import held_now
@@ -38,6 +39,13 @@ from sensaka.live.topics import Topic
 PAGE = 25
 _HELD = 512
 _PARTS = frozenset({"facts", "why", "held", "history"})
+
+
+def landing(request: HttpRequest) -> HttpResponseBase:
+    """Where a sign-in leads: the overview for operators and auditors, for others what they may do here."""
+    if person(request).sees_inventory:
+        return overview(request)
+    return render(request, "identity/member.html")
 
 
 def work(request: HttpRequest) -> HttpResponse:

@@ -11,7 +11,7 @@ from tests.sensaka.pages import seed
 from tests.sensaka.pages.test_pages_open import OPERATOR_ONLY, addresses
 
 PUBLIC = {"healthz", "readyz", "metrics", "sign-in", "sign-out"}
-OWN = {"profile", "tokens", "token-revoke", "search"}
+OWN = {"profile", "tokens", "token-revoke", "search", "overview"}
 
 
 @pytest.fixture

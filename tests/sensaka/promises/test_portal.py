@@ -31,7 +31,7 @@ def queries(client: Client, where: str) -> int:
 
 def offered(client: Client, **query: str) -> dict[str, Any]:
     page = client.get(reverse("offers"), query)
-    return {offer.spec.name: (offer, plan) for offer, plan in page.context["offers"]}
+    return {offer.spec.name: (offer, plan) for offer, plan, _why in page.context["offers"]}
 
 
 def test_spec_cards_say_what_is_free_and_what_the_plan_expects(place: World, sign_in: SignIn) -> None:
