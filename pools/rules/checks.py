@@ -1,7 +1,7 @@
 """What must be true of the parts of a snapshot before anything is decided on them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -11,27 +11,36 @@ from pools.rules.tenancy import Quota
 from sensaka.kernel.errors import InvalidInput
 
 
-def check(parts: Mapping[str, Any]) -> None:
-    """InvalidInput with the first fault of the arguments of `snapshot.build`."""
+def check(parts: Mapping[str, Any], *, changed: Collection[str] | None = None) -> None:
+    """InvalidInput with the first fault of the arguments of `snapshot.build`.
+
+    `changed` names those that were not found sound before; None is all of them.
+    """
     known = {kind: _known(kind, parts[kind]) for kind in _KINDS}
     for place, test in _REFERENCES:
-        for item in parts[place]:
+        for item in parts[place] if changed is None or place in changed else ():
             for kind, value in test(item):
                 if value not in known[kind]:
                     raise InvalidInput(f"{place}: {item.id!r} names {value!r}, which is not among the {kind}")
+    if changed is None:
+        _check_still(parts)
+    for request in parts["waiting"]:
+        if request.count < 1 or request.time_limit < 1:
+            raise InvalidInput(f"waiting: {request.id!r} needs a count and a time limit of at least 1")
+    for quota in parts["quotas"]:
+        _check_quota(quota, known["tenants"] | known["projects"])
+    _check_bookings(parts["running"])
+
+
+def _check_still(parts: Mapping[str, Any]) -> None:
+    """What work does not change."""
     for spec in parts["specs"]:
         _check_spec(spec)
     for card in parts["cards"]:
         _check_card(card)
-    for request in parts["waiting"]:
-        if request.count < 1 or request.time_limit < 1:
-            raise InvalidInput(f"waiting: {request.id!r} needs a count and a time limit of at least 1")
     for window in parts["maintenance"]:
         if window.end <= window.start:
             raise InvalidInput(f"maintenance: {window.id!r} ends before it starts")
-    for quota in parts["quotas"]:
-        _check_quota(quota, known["tenants"] | known["projects"])
-    _check_bookings(parts["running"])
 
 
 _KINDS = ("clusters", "nodes", "cards", "pools", "specs", "priorities", "tenants", "projects", "waiting", "running")

@@ -33,6 +33,7 @@ class Holders:
         self._owner = np.array([owner for owner, _ in units], np.int64)
         self._share = np.array([unit.share for _, unit in units], np.int64)
         self._cell = fleet.node[cards] * width + columns[cards] if len(cards) else cards
+        self.shares = bool((self._share < CARD).any())
         hosts = [
             (owner, fleet.node_places[node], cores, memory)
             for owner, one in enumerate(snapshot.running)
@@ -44,6 +45,12 @@ class Holders:
         self._cpu = np.array([host[2] for host in hosts], float)
         self._memory = np.array([host[3] for host in hosts], float)
         self._started: list[tuple[int, int, float, float]] = []
+
+    def hold_until_they_leave(self, free_at: Ints) -> None:
+        """Raise the times at which cards (by node and column) come free to those at which their holders leave."""
+        flat = free_at.ravel()
+        np.maximum.at(flat, self._cell, self.until[self._owner])
+        free_at[:] = flat.reshape(free_at.shape)
 
     def start(self, node: int, until: int, cpu: float, memory: float) -> None:
         """Work of this plan uses a host."""

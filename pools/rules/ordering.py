@@ -1,20 +1,26 @@
-"""Who comes next: an operator's own order, then the priority class, then fair share and age.
+"""Who comes next: an operator's own order, then the priority class, then fair share, age and being a gang.
 
 Fair share follows Slurm's multifactor plugin: a tenant counts 2 ** -(its part of the usage / its part
 of the weights), usage decaying with a half-life. Within a plan each request that is put in the order
 charges its tenant beforehand, so that of two tenants with equal usage neither gets all the places.
 Requests of one tenant and class go by the time that they have waited.
+
+A gang, which no single node can hold, starts only when many cards are free together, and whatever is
+started meanwhile takes some of them. So it counts as if it had waited longer (`Policy.gang_weight`): it
+becomes the blocked head sooner, and its cards are kept from then on. Gangs are few; they cost others little.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from math import log
 from typing import Any
 
+import numpy as np
+
 from pools.rules.demand import Request
-from pools.rules.fleet import CARD, Id
+from pools.rules.fleet import CARD, Id, Mode
 from pools.rules.sharing import share_of
 from pools.rules.snapshot import Snapshot
 
@@ -32,18 +38,20 @@ def accrued(usage: float, cards: float, seconds: float, half_life: float) -> flo
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A request's place in the order and what it comes from: its class, fair share (0-1) and age (0-1)."""
+    """A request's place in the order and what it comes from: its class, fair share (0-1), age (0-1), being a gang."""
 
     request: Request
     value: int
     fair_share: float
     age: float
+    gang: bool = False
 
     @property
     def sentence(self) -> str:
         """The parts, for people."""
         moved = f"moved by an operator ({self.request.boost:+d}), " if self.request.boost else ""
-        return f"{moved}class {self.value}, fair share {self.fair_share:.2f}, age {self.age:.2f}"
+        gang = ", a gang" if self.gang else ""
+        return f"{moved}class {self.value}, fair share {self.fair_share:.2f}, age {self.age:.2f}{gang}"
 
 
 def order(snapshot: Snapshot) -> list[Place]:
@@ -52,7 +60,25 @@ def order(snapshot: Snapshot) -> list[Place]:
     groups: dict[tuple[int, int], list[Request]] = defaultdict(list)
     for request in snapshot.waiting:
         groups[-request.boost, -snapshot.priorities[request.priority].value].append(request)
-    return [place for key in sorted(groups) for place in _merged(groups[key], -key[1], shares, snapshot)]
+    most = _largest_nodes(snapshot)
+    gangs = {request.id for request in snapshot.waiting if _needs_nodes(request, snapshot, most)}
+    return [place for key in sorted(groups) for place in _merged(groups[key], -key[1], shares, snapshot, gangs)]
+
+
+def _largest_nodes(snapshot: Snapshot) -> dict[str, int]:
+    """The most cards on one node, by model."""
+    fleet = snapshot.fleet
+    on_node = np.zeros((len(fleet.models), max(1, len(fleet.nodes))), np.int64)
+    np.add.at(on_node, (fleet.model, fleet.node), 1)
+    return dict(zip(fleet.models, on_node.max(axis=1).tolist(), strict=True))
+
+
+def _needs_nodes(request: Request, snapshot: Snapshot, most: Mapping[str, int]) -> bool:
+    """Whether it is a gang: whole cards, and more of them than any one node has."""
+    spec = snapshot.specs[request.spec]
+    if request.count == 1 or spec.mode is not Mode.WHOLE:
+        return False
+    return request.count * spec.cards > max(most.get(model, 0) for model in spec.models)
 
 
 class _Shares:
@@ -92,23 +118,30 @@ def _waits_since(request: Request) -> int:
     return request.submitted_at if request.waited_since is None else request.waited_since
 
 
-def _merged(requests: Iterable[Request], value: int, shares: _Shares, snapshot: Snapshot) -> Iterable[Place]:
+def _merged(
+    requests: Iterable[Request], value: int, shares: _Shares, snapshot: Snapshot, gangs: Set[Id]
+) -> Iterable[Place]:
     """One class: the tenants' queues merged by the score of their first request."""
     policy = snapshot.policy
 
+    def age_of(request: Request) -> float:
+        return min(1.0, max(0, snapshot.now - _waits_since(request)) / policy.age_full)
+
+    def own_score(request: Request) -> float:
+        """Its score but for what its tenant used."""
+        return policy.age_weight * age_of(request) + policy.gang_weight * (request.id in gangs)
+
     def entry(queue: list[Request]) -> tuple[float, int, Any, Place, list[Request]]:
         first = queue[-1]
-        since = _waits_since(first)
-        age = min(1.0, max(0, snapshot.now - since) / policy.age_full)
-        place = Place(first, value, shares.of(first.tenant), age)
-        score = policy.fair_share_weight * place.fair_share + policy.age_weight * age
-        return -score, since, first.id, place, queue
+        place = Place(first, value, shares.of(first.tenant), age_of(first), first.id in gangs)
+        score = policy.fair_share_weight * place.fair_share + own_score(first)
+        return -score, _waits_since(first), first.id, place, queue
 
     queues: dict[Id, list[Request]] = defaultdict(list)
     for request in requests:
         queues[request.tenant].append(request)
     for queue in queues.values():
-        queue.sort(key=lambda request: (_waits_since(request), request.id), reverse=True)
+        queue.sort(key=lambda request: (-own_score(request), _waits_since(request), request.id), reverse=True)
     heap = [entry(queue) for queue in queues.values()]
     heapify(heap)
     while heap:

@@ -7,6 +7,7 @@ leave gets a signal and its class's grace. Only whole cards are freed: shares ar
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,16 +67,25 @@ class Victims:
     def __init__(self, space: Space) -> None:
         snapshot = space.snapshot
         self._space, self._snapshot = space, snapshot
-        self._places = {one.id: place for place, one in enumerate(snapshot.running)}
-        self._class = np.array([_class_of(snapshot, one) for one in snapshot.running], np.int64)
-        self._harm = np.array([harm(one, snapshot.now) for one in snapshot.running], float)
-        names = sorted(range(len(snapshot.running)), key=lambda place: str(snapshot.running[place].id))
-        by_name = np.empty(len(names), np.int64)
-        by_name[names] = np.arange(len(names))
-        # lower classes first, then what loses least
-        self._order = np.lexsort((by_name, self._harm, self._class))
         self._told = np.array([one.signalled_at is not None for one in snapshot.running], bool)
         self._failed: dict[tuple[Wish, int], int] = {}
+
+    @cached_property
+    def _class(self) -> Ints:
+        return np.array([_class_of(self._snapshot, one) for one in self._snapshot.running], np.int64)
+
+    @cached_property
+    def _harm(self) -> Floats:
+        return np.array([harm(one, self._snapshot.now) for one in self._snapshot.running], float)
+
+    @cached_property
+    def _order(self) -> Ints:
+        """Lower classes first, then what loses least."""
+        running = self._snapshot.running
+        names = sorted(range(len(running)), key=lambda place: str(running[place].id))
+        by_name = np.empty(len(names), np.int64)
+        by_name[names] = np.arange(len(names))
+        return np.lexsort((by_name, self._harm, self._class))
 
     def being_freed(self, request: Request, options: Sequence[Wish]) -> list[Running]:
         """Work that was told to leave and makes room for the request."""
@@ -110,8 +120,9 @@ class Victims:
 
     def tell(self, chosen: Sequence[Preemption]) -> None:
         """These leave; nobody else may count on their cards."""
+        places = {one.id: place for place, one in enumerate(self._snapshot.running)}
         for one in chosen:
-            place = self._places[one.running.id]
+            place = places[one.running.id]
             self._told[place] = True
             self._space.told_to_leave(place, one.leaves_at)
 

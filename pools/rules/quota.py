@@ -123,7 +123,7 @@ class Ledger:
             self._by_holder[quota.holder].append((account, stock))
         memory = {card.model: card.memory for card in snapshot.fleet.cards}
         self._memory = memory
-        for running in snapshot.running:
+        for running in snapshot.running if self._by_holder else ():
             self._count(running)
 
     def _lends_in(self, quota: Quota) -> tuple[object, ...]:

@@ -5,7 +5,7 @@ exists is sound. The arrays are read-only; `room.Room` is the working copy that 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -33,7 +33,8 @@ class Policy:
     """What the operator decides once. Seconds where not said otherwise.
 
     `half_life` of usage in fair share; weights of the parts of a request's order; `age_full` is when
-    age counts fully. `reservations`: how many blocked requests of one kind are promised a start.
+    age counts fully. `gang_weight`: what no single node can hold counts as if it had waited this part of
+    `age_full` longer (at equal weights). `reservations`: how many blocked requests of one kind are promised a start.
     `launch`: between a decision and the start of its work, `wake` for a sleeping node. `preemption`
     off means that nothing is ever preempted.
     """
@@ -42,6 +43,7 @@ class Policy:
     fair_share_weight: float = 1.0
     age_weight: float = 1.0
     age_full: int = 7 * 86_400
+    gang_weight: float = 1.0
     reservations: int = 1
     launch: int = 5
     wake: int = 300
@@ -122,6 +124,31 @@ class Snapshot:
     def preemptible(self, priority: Id | None) -> bool:
         """Whether work of that class may be told to leave; unknown work may not."""
         return priority is not None and self.priorities[priority].preemptible
+
+    def with_work(
+        self, *, now: int, waiting: Sequence[Request], running: Sequence[Running], tenants: Sequence[Tenant]
+    ) -> "Snapshot":
+        """The same fleet at another time, with other work: as `with_`, but what is the same is not made again."""
+        parts = {**self._parts, "now": now, "waiting": waiting, "running": running, "tenants": tenants}
+        check(parts, changed=("tenants", "waiting", "running"))
+        fleet = self.fleet
+        taken, cpu, memory = _used(fleet.nodes, fleet.card_places, fleet.node_places, running)
+        needed_at = _needed_at(now, fleet.node_places, self._parts["maintenance"])
+        for array in (taken, cpu, memory, needed_at):
+            array.flags.writeable = False
+        later = replace(
+            self,
+            now=now,
+            fleet=replace(fleet, taken=taken, cpu=cpu, memory=memory, needed_at=needed_at),
+            tenants=_by_id(tenants),
+            waiting=tuple(waiting),
+            running=tuple(running),
+            holds=tuple(hold for hold in self._parts["holds"] if hold.until is None or hold.until > now),
+            maintenance=tuple(window for window in self._parts["maintenance"] if window.end > now),
+            _parts=parts,
+        )
+        later.__dict__["members"] = self.members
+        return later
 
     def with_(self, **changes: Any) -> "Snapshot":
         """The same parts, some of them changed (the arguments of `build`), checked again."""

@@ -130,13 +130,14 @@ class Space:
 
     def _occupy(self) -> None:
         """Cards come free when the last holder of them leaves."""
+        self.holders.hold_until_they_leave(self.free_at)
+        if not self.holders.shares:
+            return
         for place, running in enumerate(self.snapshot.running):
             until = int(self.holders.until[place])
             for unit in running.units:
-                card = self.at(unit.card)
-                self.free_at[card] = max(self.free_at[card], until)
                 if not unit.whole:
-                    self.held.setdefault(card, []).append(((unit.start, unit.stop), until))
+                    self.held.setdefault(self.at(unit.card), []).append(((unit.start, unit.stop), until))
 
     def usable(self, wish: Wish) -> Mask:
         """Cards that may be given to such work at all, free or not."""

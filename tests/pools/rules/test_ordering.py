@@ -107,3 +107,24 @@ def test_the_order_is_total_and_does_not_depend_on_how_requests_are_listed(
             same = (one.boost, one.priority, one.tenant) == (other.boost, other.priority, other.tenant)
             if same and one.submitted_at < other.submitted_at:
                 assert places[one.id] < places[other.id], "a tenant's own requests of a class go by age"
+
+
+def test_what_no_node_can_hold_counts_as_if_it_had_waited_longer() -> None:
+    gang = request("gang", "eight", count=2, submitted_at=NOW - 60)
+    old = request("old", "eight", submitted_at=NOW - 3 * DAY, tenant="t2", project="p2")
+    mine = request("mine", submitted_at=NOW - 3 * DAY)
+    assert names(gang, old, mine) == ["gang", "old", "mine"]
+    quarter = Policy(gang_weight=0.25)
+    assert names(gang, old, mine, policy=quarter) == ["mine", "old", "gang"], "less than two days longer"
+    place = order(snapshot(waiting=[gang]))[0]
+    assert place.gang
+    assert place.sentence.endswith("a gang")
+
+
+def test_units_that_one_node_can_hold_together_are_no_gang() -> None:
+    small = request("small", count=8, submitted_at=NOW - 60)
+    assert names(small, request("old", submitted_at=NOW - DAY)) == ["old", "small"]
+    assert names(request("wide", count=9, submitted_at=NOW - 60), request("old", submitted_at=NOW - DAY)) == [
+        "wide",
+        "old",
+    ]

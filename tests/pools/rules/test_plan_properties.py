@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from pools.rules.fleet import Mode
@@ -13,7 +14,8 @@ from pools.rules.result import Plan, Start, applied
 from pools.rules.sharing import division_of, geometry, ranges
 from pools.rules.snapshot import Snapshot
 from pools.rules.tenancy import Resource
-from tests.pools.rules.build import GIB, NOW
+from sensaka.kernel.errors import InvalidInput
+from tests.pools.rules.build import GIB, NOW, holding, request, snapshot
 from tests.pools.rules.worlds import H100, worlds
 
 MANY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -226,3 +228,34 @@ def test_who_is_displaced_is_of_a_lower_class_and_ran_its_time(taken: Snapshot) 
         leaving = {one.running.id for one in plan.preemptions if one.by.id == first.id}
         then = gone.with_(running=[one for one in gone.running if one.id not in leaving], waiting=[first], quotas=[])
         assert admit(then).starts or admit(then).wakes, "nobody is displaced in vain"
+
+
+@given(worlds())
+@MANY
+def test_a_plan_that_tells_nobody_why_is_otherwise_the_same(taken: Snapshot) -> None:
+    assert admit(taken, told=False) == replace(admit(taken), waits=())
+
+
+@given(worlds(), worlds())
+@MANY
+def test_other_work_on_the_same_fleet_is_planned_as_if_it_were_frozen_anew(taken: Snapshot, other: Snapshot) -> None:
+    known = set(taken.fleet.card_places)
+    running = [one for one in other.running if all(unit.card in known for unit in one.units)]
+    work = {"now": NOW + 60, "waiting": other.waiting, "tenants": [*other.tenants.values()]}
+    try:
+        anew = taken.with_(running=running, **work)
+    except InvalidInput:
+        running = []
+        anew = taken.with_(running=running, **work)
+    moved = taken.with_work(running=running, **work)
+    assert admit(moved) == admit(anew)
+    assert admit(moved.with_(now=NOW + 90)) == admit(anew.with_(now=NOW + 90))
+
+
+def test_other_work_is_checked_as_well() -> None:
+    frozen = snapshot()
+    twice = [holding("a", ["n1/0"]), holding("b", ["n1/0"])]
+    with pytest.raises(InvalidInput, match="same part"):
+        frozen.with_work(now=NOW, waiting=[], running=twice, tenants=[*frozen.tenants.values()])
+    with pytest.raises(InvalidInput, match="not among the tenants"):
+        frozen.with_work(now=NOW, waiting=[request("r")], running=[], tenants=[])
