@@ -183,6 +183,7 @@ class MoveForm(NeededWhyForm):
 
     def __init__(self, *args: Any, others: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["before"].needed = True  # type: ignore[attr-defined] # to the end is a choice as well
         self.fields["before"].choices = [*others, ("", _("Nothing: the end of the queue"))]  # type: ignore[attr-defined]
 
     @property

@@ -3,9 +3,10 @@
 from functools import partial
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from pools.models import Request, RequestEvent
+from pools.models import Pool, Request, RequestEvent
 from pools.selectors.access import require_operator
 from pools.selectors.requests import QUEUE_ORDER
 from pools.signals import requests_changed
@@ -52,21 +53,34 @@ def put_before(request: Request, other: Request | None, *, why: str, actor: User
     if other is not None and other.pool_id != request.pool_id:
         raise InvalidInput("it waits in another pool's queue", field="before")
     with transaction.atomic():
+        Pool.objects.select_for_update(no_key=True).get(pk=request.pool_id)  # one change of its order at a time
         waiting = Request.objects.filter(pool=request.pool_id, state="queued")
-        list(waiting.select_for_update().order_by("id").values_list("pk", flat=True))
-        rows = list(waiting.order_by(*QUEUE_ORDER).only("state", "attempt", "boost"))
-        others = [row for row in rows if row.pk != request.pk]
-        places = {row.pk: place for place, row in enumerate(others)}
-        moved = next((row for row in rows if row.pk == request.pk), None)
-        if moved is None or (other is not None and other.pk not in places):
+        moved = waiting.select_for_update().filter(pk=request.pk).first()
+        ahead = _ahead_of(other, waiting.exclude(pk=request.pk))
+        if moved is None or ahead is None:
             raise Conflict("it no longer waits: look again")
-        place = len(others) if other is None else places[other.pk]
-        own, raised = boosts_for([row.boost for row in others], place)
+        own, raised = boosts_for([row.boost for row in ahead], len(ahead) - (other is not None))
         if max([own, *raised.values()]) > HIGHEST or own < -HIGHEST:
             raise Conflict("no place is left there: set boosts back to 0 first")
-        _write(moved, own, [(others[index], boost) for index, boost in raised.items()], why.strip(), actor)
+        _write(moved, own, [(ahead[index], boost) for index, boost in raised.items()], why.strip(), actor)
     request.boost = own
     return len(raised)
+
+
+def _ahead_of(other: Request | None, waiting: QuerySet[Request]) -> list[Request] | None:
+    """Those ahead of `other`, and itself, in their order; None when it does not wait. Without it, the last alone.
+
+    The queue is read as far as it is needed: people move work near its head.
+    """
+    rows = waiting.only("state", "attempt", "boost")
+    if other is None:
+        return list(rows.order_by("boost")[:1])
+    found = []
+    for row in rows.order_by(*QUEUE_ORDER).iterator(chunk_size=500):
+        found.append(row)
+        if row.pk == other.pk:
+            return found
+    return None
 
 
 def _write(moved: Request, own: int, raised: list[tuple[Request, int]], why: str, actor: User) -> None:

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from inventory.models import Job
 from pools.models import Allocation, Pool, Request
+from pools.services.admission import admit
 from sensaka.identity.models import User
 from sensaka.live import snapshots
 from tests.pools.building import World, allocation, request
@@ -79,6 +80,29 @@ def test_a_request_is_moved_with_a_reason(place: World, operator: User, sign_in:
     other = waiting(place, name="elsewhere", pool=foreign)
     bad = client.post(where, {"before": str(other.pk), "why": "x"})
     assert "before" in bad.context["form"].errors
+
+
+def test_the_next_plan_follows_the_order(place: World, operator: User, sign_in: SignIn) -> None:
+    """What is shown at once is what admission does: the plan's places are those of the page."""
+    now = timezone.now()
+    for card in place.cards:
+        allocation(card, place.blue, span=(now, None), ends_at=now + timedelta(hours=1), pool=place.pool)
+    rows = [
+        request(place, place.red.project, name=f"r{number}", waited_since=now + timedelta(seconds=number))
+        for number in range(4)
+    ]
+    admit(place.pool)
+    client = sign_in(operator)
+    assert order(client) == ["r0", "r1", "r2", "r3"]
+    for moved, before in ((3, 1), (0, 2), (1, None)):
+        body = {"before": "" if before is None else str(rows[before].pk), "why": "x"}
+        assert client.post(reverse("request-move", args=[rows[moved].pk]), body).status_code == 302
+    shown = order(client)
+    assert shown == ["r3", "r0", "r2", "r1"]
+    admit(place.pool)
+    by_plan = Request.objects.filter(state="queued").order_by("position")
+    assert [row.name for row in by_plan] == shown == order(client)
+    assert [row.position for row in by_plan] == [1, 2, 3, 4]
 
 
 def test_pools_by_themselves_and_long_queues(place: World, operator: User, sign_in: SignIn) -> None:
