@@ -241,7 +241,7 @@ def _reclaim(due: Sequence[_Due], states: Mapping[UUID, tuple[str, int]], now: d
     rows, taken = [], 0
     for one in due:
         ends = one.policy.action is Action.RECLAIM and one.found.work.of("request") in states
-        text = f"{one.why}: {idle_facts(one.found)}"
+        text = f"warned twice and still {idle_facts(one.found)}"
         state = ReclaimState.RELEASING if ends else ReclaimState.ASKED
         assert one.case is not None
         held = one.case.allocation_id
@@ -249,9 +249,9 @@ def _reclaim(due: Sequence[_Due], states: Mapping[UUID, tuple[str, int]], now: d
         if ends:
             taken += 1
             end = {"end_asked": str(EndAsked.CANCEL), "end_asked_at": now}
-            _tell(told, one, "cancel_asked", f"Reclaimed by the pool's rule, {text}.", states, now, **end)
+            _tell(told, one, "cancel_asked", f"Reclaimed by the pool's rule: {text}.", states, now, **end)
         else:
-            _tell(told, one, "reclaim_suggested", f"An operator is asked to take it back, {text}.", states, now)
+            _tell(told, one, "reclaim_suggested", f"An operator is asked to take it back: {text}.", states, now)
     Reclaim.objects.bulk_create(rows)
     return taken
 

@@ -1,13 +1,14 @@
 """What a person may do about idle work, and what each act will do and how it is undone, said before it is done."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from inventory.views.act_sentences import Said
 from pools.forms.idle import LeaveForm, MayWhyForm, MustWhyForm, TimeForm
-from pools.models import IdleCase, ReclaimState
+from pools.models import IdleCase, IdlePolicy, IdleState, ReclaimState
 from pools.selectors.idle_cases import under_way
 
 FORMS = {
@@ -47,6 +48,29 @@ def possible(case: IdleCase, *, owner: bool, operates: bool) -> list[Act]:
         if wanted is None:
             found.append(Act("release", _("Release"), "check", ends=True))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What comes next if nothing changes, as the beginning of a sentence, and the earliest time of it."""
+
+    words: str
+    at: datetime
+
+
+def next_step(case: IdleCase) -> Next | None:
+    """The next step by the pool's rule; None while somebody has to decide, or its end is under way."""
+    pool, warned = case.allocation.pool, case.second_warned_at or case.first_warned_at
+    if pool is None or warned is None or case.extension_waits or under_way(case) is not None:
+        return None
+    due = warned + timedelta(seconds=pool.idle_warning_gap)
+    if case.state == IdleState.EXTENDED and case.extended_until is not None:
+        due = max(due, case.extended_until)
+    if case.second_warned_at is None:
+        return Next(_("Still idle, the second warning comes at"), due)
+    if pool.idle_policy == IdlePolicy.RECLAIM and case.allocation.request_id is not None:
+        return Next(_("Still idle, they are taken back at"), due)
+    return Next(_("Still idle, an operator is asked to take them back at"), due)
 
 
 def named(case: IdleCase) -> str:

@@ -26,6 +26,7 @@ from pools.models import (
     Tenant,
     UsageRecord,
 )
+from tests.pools.idle import seed as idle_seed
 from tests.sensaka.pages.seed import Seeded
 
 GIB = 1024**3
@@ -42,6 +43,7 @@ class Promised:
     quota: Quota | None = None
     priority: PriorityClass | None = None
     window: MaintenanceWindow | None = None
+    idle: dict[str, UUID] = field(default_factory=dict)
 
     def ids(self) -> dict[str, str]:
         """For addresses of pages."""
@@ -51,7 +53,7 @@ class Promised:
         }  # fmt: skip
         for name in ("quota", "priority", "window"):
             found[name] = getattr(self, name).pk
-        return {name: str(key) for name, key in found.items()}
+        return {name: str(key) for name, key in (found | self.idle).items()}
 
 
 def build(made: Seeded) -> Promised:
@@ -66,6 +68,7 @@ def build(made: Seeded) -> Promised:
         name="spot", value=-10, price_factor="0.4", preemptible=True, minimum_run=1800, may_preempt=False
     )
     _held(promised, made)
+    promised.idle = idle_seed.build(promised.projects, made.users["member"])
     now = timezone.now()
     promised.window = MaintenanceWindow.objects.create(
         name="Firmware of rack A01", rack=made.nodes["a01-gpu01"].rack, starts_at=now + timedelta(days=2),

@@ -37,6 +37,7 @@ def idle(request: HttpRequest) -> HttpResponse:
         "lines": [
             {
                 "case": case, "work": idle_acts.named(case), "reclaim": under_way(case),
+                "next": idle_acts.next_step(case),
                 "acts": idle_acts.possible(case, owner=case.pk in mine, operates=user.operates),
             }
             for case in rows

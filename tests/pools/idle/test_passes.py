@@ -91,7 +91,9 @@ def test_everything_is_in_the_requests_history_and_the_journal(idling: Idling, c
     lines = list(JournalEntry.objects.filter(kind="cards_idle").order_by("at", "id"))
     assert [line.card for line in lines] == [card] * 3
     assert lines[0].text.startswith("1 card of train of red-member (Red): First warning")
-    assert lines[2].text.startswith("1 card of train of red-member (Red): Reclaimed by the pool's rule, idle since ")
+    assert lines[2].text.startswith(
+        "1 card of train of red-member (Red): Reclaimed by the pool's rule: warned twice and "
+    )
 
 
 def test_a_pool_that_suggests_leaves_it_to_an_operator(idling: Idling, card: Card) -> None:

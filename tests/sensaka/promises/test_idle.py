@@ -83,6 +83,28 @@ def test_its_owner_sees_theirs_and_others_nothing(
         assert "red" not in content.replace("considered", "")
 
 
+def test_what_comes_next_is_said_with_its_time(place: World, case: IdleCase, sign_in: SignIn) -> None:
+    def after(**changes: Any) -> str:
+        IdleCase.objects.update(**changes)
+        return page(sign_in(place.red.member))
+
+    assert "Still idle," not in after()  # somebody has to decide
+    first = timezone.now() - timedelta(minutes=20)
+    due = (first + timedelta(minutes=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    content = after(extension_asked_at=None, first_warned_at=first)
+    assert "the second warning comes at" in content
+    assert due in content
+    content = after(first_warned_at=first - timedelta(minutes=30), second_warned_at=first)
+    assert "an operator is asked to take them back at" in content
+    place.pool.idle_policy = "reclaim"
+    place.pool.save()
+    content = after()
+    assert "they are taken back at" in content
+    assert due in content
+    until = first + timedelta(hours=5)
+    assert until.strftime("%Y-%m-%dT%H:%M:%SZ") in after(state="extended", extended_until=until)
+
+
 def test_an_empty_page_says_what_would_be_there(place: World, operator: User, sign_in: SignIn) -> None:
     assert "No card is held idle" in page(sign_in(operator))
 
