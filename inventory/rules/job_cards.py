@@ -36,11 +36,15 @@ class CardHere:
 
 @dataclass(frozen=True, slots=True)
 class NodeCards:
-    """The cards of one node. `numbered`: their minor numbers were read since it was last started."""
+    """The cards of one node. `numbered`: their minor numbers were read since it was last started.
+
+    `read`: they were read in-band at all; those that only a BMC told have no minor numbers.
+    """
 
     name: str
     cards: tuple[CardHere, ...] = ()
     numbered: bool = True
+    read: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +125,16 @@ def _numbers(binding: Binding, node: NodeCards) -> Resolved:
         if card.minor is not None:
             by_minor.setdefault(card.minor, []).append(card.id)
     unknown = ""
-    if binding.indices and not node.numbered:
+    if binding.indices and not node.read:
+        unknown = f"neither agent nor exporter has read the cards of node {node.name} yet"
+    elif binding.indices and not node.numbered:
         unknown = f"node {node.name} was restarted, and its cards were not read since"
     shared = binding.kind in (CardKind.SHARD, CardKind.MPS)
     # Of shares on several cards the scheduler tells the sum only.
     shares = binding.count if shared and len(binding.indices) == 1 else None
     held = []
     for index in binding.indices:
-        cards = by_minor.get(index, []) if node.numbered else []
+        cards = by_minor.get(index, []) if node.read and node.numbered else []
         if len(cards) != 1:
             why = "two cards have" if cards else "no card is known with"
             unknown = unknown or f"{why} minor number {index} on node {node.name}"

@@ -24,7 +24,7 @@ def cards_on(nodes: set[UUID], book: NodeBook) -> dict[UUID, NodeCards]:
     found = {}
     for key, name, read_at in Node.objects.filter(pk__in=nodes).values_list("id", "name", "read_at"):
         boot = booted.get(key)
-        numbered = read_at is not None and (boot is None or read_at >= boot)
+        numbered = read_at is None or boot is None or read_at >= boot
         here = tuple(CardHere(*card, slices=tuple(slices[card[0]])) for card in cards[key])
-        found[key] = NodeCards(name, here, numbered or not here)
+        found[key] = NodeCards(name, here, numbered or not here, read=read_at is not None or not here)
     return found

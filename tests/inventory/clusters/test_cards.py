@@ -75,6 +75,14 @@ def test_numbers_read_before_a_restart_are_not_used(lab: Lab, monkeypatch: pytes
     assert lab.runs()[0].cards_known is True
 
 
+def test_a_node_that_only_its_bmc_tells_is_not_said_to_have_restarted(lab: Lab) -> None:
+    add_cards(lab.node("n1"))
+    Node.objects.filter(name="n1").update(read_at=None)
+    lab.submit(cards=1, nodes=("n1",))
+    lab.sync()
+    assert lab.runs()[0].cards_reason == "neither agent nor exporter has read the cards of node n1 yet"
+
+
 def test_agents_fill_what_the_scheduler_leaves_open(lab: Lab) -> None:
     cards = add_cards(lab.node("n1"))
     run = lab.submit(cards=2, nodes=("n1",))

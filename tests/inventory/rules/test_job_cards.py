@@ -67,6 +67,14 @@ def test_numbers_from_before_a_restart_say_nothing() -> None:
     assert cards(Binding(CardKind.CARD, "", 1, uuids=(U1,)), node) == ([A], "")
 
 
+def test_numbers_of_cards_that_only_a_bmc_told_say_nothing() -> None:
+    node = NodeCards("n1", NODE.cards, numbered=False, read=False)
+    found, why = cards(Binding(CardKind.CARD, "", 1, indices=(0,)), node)
+    assert found == [None]
+    assert why == "neither agent nor exporter has read the cards of node n1 yet"
+    assert cards(Binding(CardKind.CARD, "", 1, uuids=(U1,)), node) == ([A], "")
+
+
 def test_counted_and_not_told() -> None:
     found, why = cards(Binding(CardKind.CARD, "a100", 2))
     assert found == [None, None]
