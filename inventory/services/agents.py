@@ -135,6 +135,7 @@ def enrol_agent(*, token: str, claim: Claim, version: str, now: datetime | None 
     at = now or timezone.now()
     if not (claim.machine_id or claim.system_serial or claim.system_uuid):
         raise InvalidInput("machine_id, system_serial and system_uuid are all empty: this machine can't be told apart")
+    notes: list[Note] = []
     with transaction.atomic():
         place = _use(token, at)
         with connection.cursor() as cursor:
@@ -150,14 +151,15 @@ def enrol_agent(*, token: str, claim: Claim, version: str, now: datetime | None 
             at=at,
             source="agent",
             simulated=claim.simulated,
+            notes=notes,
         )
         if node.site_id != place.site_id:
             raise InvalidInput(
                 f"this machine is known as node {node.name} of site {node.site.name}: use a token of that site"
             )
-        _adopt(node, at)
+        _adopt(node, at, notes)
         transaction.on_commit(lambda: tree_changed.send(sender=None, nodes=[node.id]))
-        return _install(node, claim, version=version, at=at)
+        return _install(node, claim, version=version, at=at, notes=notes)
 
 
 def _use(token: str, at: datetime) -> EnrolmentToken:
@@ -179,13 +181,13 @@ def _use(token: str, at: datetime) -> EnrolmentToken:
     return row
 
 
-def _adopt(node: Node, at: datetime) -> None:
+def _adopt(node: Node, at: datetime, notes: list[Note]) -> None:
     """A node that was only known and now has an agent serves already."""
     if NODE.allows(node.state, "adopt"):
         node.state = NODE.target(node.state, "adopt")
         node.save(update_fields=["state", "updated_at"])
         text = f"Node {node.name} has an agent and is in service."
-        write_entries(notes=[Note(JournalKind.NODE_STATE, text, at, node.id, None, "agent")])
+        notes.append(Note(JournalKind.NODE_STATE, text, at, node.id, None, "agent"))
 
 
 def _heard_lately(agent: Agent, at: datetime) -> bool:
@@ -193,7 +195,10 @@ def _heard_lately(agent: Agent, at: datetime) -> bool:
     return agent.succeeded_at is not None and at - agent.succeeded_at <= timedelta(seconds=3 * agent.interval)
 
 
-def _install(node: Node, claim: Claim, *, version: str, at: datetime) -> tuple[Agent, str]:
+def _install(
+    node: Node, claim: Claim, *, version: str, at: datetime, notes: list[Note]
+) -> tuple[Agent, str]:  # fmt: skip
+    """The node's agent and its token. One entry tells all: what became of the node (`notes`), and of its agent."""
     token = NODE_PREFIX + secrets.token_urlsafe(32)
     facts = {
         "token_digest": digest(token),
@@ -204,7 +209,11 @@ def _install(node: Node, claim: Claim, *, version: str, at: datetime) -> tuple[A
     }
     before = Agent.objects.filter(node=node).first()
     agent, new = Agent.objects.update_or_create(node=node, defaults=facts)
-    known = [f"The agent on node {node.name} was {'enrolled' if new else 'enrolled again; its earlier token is void'}."]
+    known = [note.text for note in notes]
+    if not new:
+        known.append(f"The agent on node {node.name} was enrolled again; its earlier token is void.")
+    elif not known:
+        known.append(f"The agent on node {node.name} was enrolled.")
     if before is not None and before.revoked_at is None and _heard_lately(before, at):
         known.append(
             "The earlier token was in use until then: if nobody set this machine up anew, another poses as it."
@@ -212,8 +221,8 @@ def _install(node: Node, claim: Claim, *, version: str, at: datetime) -> tuple[A
     if claim.hostname and node.name.startswith(f"{claim.hostname}~"):
         known.append(f"Its machine calls itself {claim.hostname}, as another machine of this site does.")
     detail = {"agent": str(agent.pk), "hostname": claim.hostname, "version": version[:32]}
-    note = Note(JournalKind.NODE_ENROLLED, " ".join(known), at, node.id, None, "agent", detail)
-    write_entries(notes=[note])
+    kind = notes[0].kind if notes else JournalKind.NODE_ENROLLED
+    write_entries(notes=[Note(kind, " ".join(known), at, node.id, None, "agent", detail)])
     return agent, token
 
 

@@ -84,6 +84,7 @@ def find_or_create_node(
     at: datetime,
     source: str,
     simulated: bool = False,
+    notes: list[Note] | None = None,
 ) -> Node:
     """The node with these identifiers, completed by those it lacked; a new one in `site` when there is none.
 
@@ -91,6 +92,7 @@ def find_or_create_node(
     into `active`. A found node keeps its place: moving a server in the tree is an operator's act.
     A name finds a node only where a scheduler lists it and nothing that knows its identity reads it yet.
     Two who find the same machine at the same moment get one node: who comes second looks again.
+    What the journal is to tell is written, or added to `notes` for a caller who has more to tell.
     """
     wanted = node_identity(machine_id=machine_id, serial=system_serial, uuid=system_uuid)
     for attempt in range(ATTEMPTS):
@@ -99,28 +101,30 @@ def find_or_create_node(
         new.hostname = known_text(hostname)[:200] if source == "agent" else ""
         try:
             with transaction.atomic():
-                return _find_or_create(new, hostname, at=at, source=source)
+                node, told = _find_or_create(new, hostname, at=at, source=source)
+                if notes is None:
+                    write_entries(notes=told)
+                else:
+                    notes += told
+                return node
         except IntegrityError:
             if attempt == ATTEMPTS - 1:
                 raise
     raise AssertionError("not reached")
 
 
-def _find_or_create(new: Node, hostname: str, *, at: datetime, source: str) -> Node:
+def _find_or_create(new: Node, hostname: str, *, at: datetime, source: str) -> tuple[Node, list[Note]]:
     wanted = identity_of(new)
     node = find_node(machine_id=wanted.machine_id, system_serial=wanted.serial, system_uuid=wanted.uuid)
     if node is None:
         node = _known_to_scheduler(hostname, new.site, new.cluster, wanted, source)
     if node is not None:
         complete_identity(node=node, identity=wanted)
-        if node.state == "retired":
-            _readopt(node, at=at, source=source)
-        return node
+        return node, [_readopt(node, at=at, source=source)] if node.state == "retired" else []
     new.name = hostname or wanted.serial or wanted.uuid or wanted.machine_id or "node"
     make_nodes([new])
     text = f"Node {new.name} was {_SEEN_BY.get(source, 'added')} at site {new.site.name} and is in service."
-    write_entries(notes=[Note(JournalKind.NODE_ENROLLED, text, at, new.id, None, source)])
-    return new
+    return new, [Note(JournalKind.NODE_ENROLLED, text, at, new.id, None, source)]
 
 
 def _known_to_scheduler(
@@ -217,11 +221,11 @@ def free_names(*, site: UUID, wanted: Sequence[str], but: Node | None = None) ->
     return found
 
 
-def _readopt(node: Node, *, at: datetime, source: str) -> None:
+def _readopt(node: Node, *, at: datetime, source: str) -> Note:
     node.state = NODE.target(NODE.target(node.state, "enrol"), "adopt")
     node.save(update_fields=["state", "updated_at"])
     text = f"Node {node.name} had been retired, answers again and is back in service."
-    write_entries(notes=[Note(JournalKind.NODE_STATE, text, at, node.id, None, source)])
+    return Note(JournalKind.NODE_STATE, text, at, node.id, None, source)
 
 
 def _join_work(keep: Node, drop: Node) -> None:

@@ -84,7 +84,9 @@ def test_enrolment_makes_a_node_in_the_place_of_the_token_and_puts_it_in_service
     assert agent.token_digest == digest(told["token"])
     assert told["token"] not in JournalEntry.objects.values_list("text", flat=True)
     assert authenticate_node(told["token"]) == agent
-    assert JournalEntry.objects.filter(node=node, text__contains="agent on node gpu-01 was enrolled").exists()
+    entry = JournalEntry.objects.get(node=node)
+    assert entry.text == f"Node gpu-01 was enrolled by its agent at site {node.site.name} and is in service."
+    assert entry.detail["agent"] == str(agent.pk)
 
 
 def test_a_one_time_token_serves_once(site: Site) -> None:
