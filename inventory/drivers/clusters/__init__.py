@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from inventory.drivers.clusters.capabilities import ClusterDriver
-from inventory.drivers.clusters.kubernetes import KubeconfigError, KubernetesCluster, access_in_cluster, access_of
 from inventory.drivers.clusters.slurm import CommandDoor, Login, Renew, RestDoor, SlurmCluster
 
 
@@ -51,7 +50,10 @@ class KubernetesTarget(Struct, frozen=True, kw_only=True):
 
 def open_kubernetes(target: KubernetesTarget) -> ClusterDriver:
     """A driver for one Kubernetes, to be closed by the caller. KubeconfigError (a ValueError) says what is wrong."""
+    # Its client is large (aiohttp, pydantic): only a process that reads a Kubernetes pays for it.
+    from inventory.drivers.clusters.kubernetes import KubernetesCluster, access_in_cluster, access_of
+
     return KubernetesCluster(access_in_cluster() if target.in_cluster else access_of(target.kubeconfig, target.context))
 
 
-__all__ = ["KubeconfigError", "KubernetesTarget", "SlurmTarget", "open_kubernetes", "open_slurm"]
+__all__ = ["KubernetesTarget", "SlurmTarget", "open_kubernetes", "open_slurm"]
