@@ -44,4 +44,8 @@ BEAT_SCHEDULE: dict[str, dict[str, object]] = {
         "task": "inventory.tasks.samples.make_partitions",
         "schedule": crontab(minute="17", hour="*/6"),
     },
+    "forget-old-work": {
+        "task": "inventory.tasks.clusters.forget_old_work",
+        "schedule": crontab(minute="47", hour="*/6"),
+    },
 }

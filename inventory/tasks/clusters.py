@@ -1,4 +1,4 @@
-"""Schedulers by the clock: read what is due, carry on with cordons that are asked for.
+"""Schedulers by the clock: read what is due, carry on with cordons that are asked for, forget what is long over.
 
 A tick with nothing due is one short query; running at any time does no harm.
 """
@@ -7,7 +7,7 @@ import logging
 
 from celery import shared_task
 
-from inventory.services.clusters import carrying_out, syncing
+from inventory.services.clusters import carrying_out, forgetting, syncing
 
 log = logging.getLogger(__name__)
 
@@ -26,3 +26,11 @@ def carry_out_cordons() -> None:
     done = carrying_out.carry_out_due()
     if done:
         log.info("carried on with %d cordons", done)
+
+
+@shared_task  # type: ignore[untyped-decorator] # celery has no types
+def forget_old_work() -> None:
+    """Some times a day: runs and scheduler nodes that are past their retention."""
+    runs, nodes = forgetting.forget_old_runs(), forgetting.forget_gone_nodes()
+    if runs or nodes:
+        log.info("%d old runs and %d gone nodes dropped", runs, nodes)

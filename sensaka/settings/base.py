@@ -189,6 +189,10 @@ ROLLUP_RETENTION = timedelta(days=env.integer("ROLLUP_DAYS", 3 * 366, low=31, hi
 HOURLY_RETENTION = max(
     ROLLUP_RETENTION, timedelta(days=env.integer("HOURLY_ROLLUP_DAYS", 10 * 366, low=366, high=36_600))
 )
+# Runs that are over are history that accounts are made of: kept as long as hourly rollups. A node that its scheduler
+# no longer lists tells which node of ours a late record of a run means, so it is needed for weeks.
+JOB_RETENTION = timedelta(days=env.integer("JOB_DAYS", 10 * 366, low=31, high=36_600))
+GONE_SCHEDULER_NODE_RETENTION = timedelta(days=90)
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
