@@ -119,8 +119,12 @@ class ClusterDetail:
     now: datetime
 
 
-def cluster_detail(cluster_id: UUID, *, journal: int = 50) -> ClusterDetail:
-    """A cluster in a fixed number of queries, without secrets. Raises Cluster.DoesNotExist."""
+def cluster_detail(cluster_id: UUID, *, journal: int = 50, with_nodes: bool = False) -> ClusterDetail:
+    """A cluster in a fixed number of queries, without secrets. Raises Cluster.DoesNotExist.
+
+    Its journal is what happened to the cluster itself, its cordons and jobs; `with_nodes` also what happened to
+    its nodes and their cards, which is most of it.
+    """
     now = timezone.now()
     connections = ClusterConnection.objects.defer(*_SECRETS)
     cluster = (
@@ -132,7 +136,8 @@ def cluster_detail(cluster_id: UUID, *, journal: int = 50) -> ClusterDetail:
     condition, reason = condition_of(connection, now=now)
     of_it = Q(connection__cluster=cluster)
     nodes = SchedulerNode.objects.filter(of_it).select_related("node").order_by("name")
-    entries = JournalEntry.objects.filter(Q(cluster=cluster) | Q(node__cluster=cluster))
+    about = Q(cluster=cluster) | Q(node__cluster=cluster) if with_nodes else Q(cluster=cluster)
+    entries = JournalEntry.objects.filter(about)
     jobs = Job.objects.filter(open=True, cluster=cluster).order_by()
     return ClusterDetail(
         cluster=cluster,

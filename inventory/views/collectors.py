@@ -11,18 +11,19 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from inventory.forms.enrolment import IntervalForm
-from inventory.models import Agent, Bmc, Exporter
+from inventory.models import Agent, Bmc, ClusterConnection, Exporter
 from inventory.services import agents, collectors
 from sensaka.identity.access import operator_page, person
 from sensaka.kernel.errors import Conflict, InvalidInput
 
-_KINDS: dict[str, type[Any]] = {"bmc": Bmc, "exporter": Exporter, "agent": Agent}
+_KINDS: dict[str, type[Any]] = {"bmc": Bmc, "exporter": Exporter, "agent": Agent, "scheduler": ClusterConnection}
 
 
 def _source(kind: str, source_id: UUID) -> Any:
     if kind not in _KINDS:
         raise Http404(f"There is no kind of collector {kind!r}.")
-    return get_object_or_404(_KINDS[kind].objects.select_related("node"), pk=source_id)
+    of = "cluster" if kind == "scheduler" else "node"
+    return get_object_or_404(_KINDS[kind].objects.select_related(of), pk=source_id)
 
 
 def _back(request: HttpRequest) -> HttpResponse:
@@ -66,7 +67,9 @@ def act(request: HttpRequest, kind: str, source_id: UUID, name: str) -> HttpResp
 
 @operator_page
 def delete(request: HttpRequest, kind: str, source_id: UUID) -> HttpResponse:
-    """Delete a collector; its node, cards and their history stay."""
+    """Delete a collector; its node, cards and their history stay. Schedulers are disconnected elsewhere."""
+    if kind == "scheduler":
+        raise Http404("A scheduler is disconnected where its connection is edited.")
     source = _source(kind, source_id)
     if request.method == "POST":
         name = str(source)

@@ -43,6 +43,8 @@ def _collectors(at: datetime) -> list[Item]:
     found = []
     for source in sources(now=at, troubled=True):
         row = source.collector
+        if isinstance(row, ClusterConnection):
+            continue  # `_clusters` tells more of it
         title = f"Agent on {row.node}" if isinstance(row, Agent) else f"{_TITLES[source.kind]} {row} {_where(row)}"
         said = row.error_detail if source.condition == "failing" else "nothing for more than three intervals"
         url = f"{reverse('collectors')}?kind={source.kind}&result=failing"

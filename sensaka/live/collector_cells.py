@@ -28,6 +28,13 @@ def _result_cell(source: Source) -> Cell:
             return Cell("Read", "good")
 
 
+def _cards_cell(source: Source) -> Cell:
+    if source.kind == "scheduler":
+        return Cell("", hint="A scheduler is asked for nodes and jobs.")
+    seen = source.collector.cards_seen
+    return Cell(count(seen)) if seen is not None else unknown()
+
+
 def source_cells(one: Source, now: datetime) -> Cells:
     """The cells of one collector's row."""
     source = one.collector
@@ -42,7 +49,7 @@ def source_cells(one: Source, now: datetime) -> Cells:
         f"{prefix}.result": _result_cell(one),
         f"{prefix}.read": moment(source.succeeded_at, hint="Last read that gave something"),
         f"{prefix}.cost": Cell(cost, hint="What the last read took") if cost else unknown(),
-        f"{prefix}.cards": Cell(count(source.cards_seen)) if source.cards_seen is not None else unknown(),
+        f"{prefix}.cards": _cards_cell(one),
         f"{prefix}.error": Cell(source.error_detail or ""),
     }
     if isinstance(source, Agent):

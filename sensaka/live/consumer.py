@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 GAP = 1.0  # seconds between two messages of a topic
 SETTLE = 1.6  # seconds: what the caches of snapshots and of current samples add up to, and a little
 REREAD = 10.0  # seconds after which a topic is read again without a nudge
-_MOST_TOPICS = 20
-_LONGEST_MESSAGE = 32_768
+_MOST_TOPICS = 60  # as in static/js/live.js, which tells when a page has more
+_LONGEST_MESSAGE = 65_536
 NOT_SIGNED_IN = 4401
 NOT_ALLOWED = 4403
 
@@ -108,7 +108,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 message = None
             names = message.get("subscribe") if isinstance(message, dict) else None
         if not isinstance(names, list) or len(names) > _MOST_TOPICS:
-            await self.send(json.dumps({"error": 'send {"subscribe": [topic, ...]}, at most 20 topics'}))
+            await self.send(json.dumps({"error": f'send {{"subscribe": [topic, ...]}}, at most {_MOST_TOPICS} topics'}))
             return
         if self._pump is None:
             return  # the line is being closed

@@ -1,6 +1,7 @@
 // The live link: subscribes to the topics that the page names, writes changed cells, shows its own state.
 import { exact, relative } from "./times.js";
 
+const MOST_TOPICS = 60; // the server takes no more from one page
 const STALE_AFTER = 15000; // ms without a message: the server beats every 10 s
 const listeners = new Set();
 const state = { socket: null, attempts: 0, lastAt: Date.now(), timer: 0, closed: false, ended: false, refused: 0 };
@@ -15,7 +16,18 @@ function topics() {
   const named = [...document.querySelectorAll("[data-topic]")]
     .filter((element) => !element.parentElement.closest("details:not([open])"))
     .map((element) => element.dataset.topic);
-  return [...new Set(named)].slice(0, 20);
+  const all = [...new Set(named)];
+  tellLeft(all.length - MOST_TOPICS);
+  return all.slice(0, MOST_TOPICS);
+}
+
+// What is beyond the limit stands still, so the page says how many parts do; the lowest ones are left out.
+function tellLeft(left) {
+  const note = document.querySelector("[data-live-left]");
+  if (!note) return;
+  note.hidden = left <= 0;
+  const number = note.querySelector("[data-number]");
+  if (number.textContent !== String(left)) number.textContent = String(left);
 }
 
 function showLink(name, text) {

@@ -64,9 +64,9 @@ def clusters(request: HttpRequest) -> HttpResponse:
     return render(request, template, context)
 
 
-def _known(cluster_id: UUID) -> ClusterDetail:
+def _known(cluster_id: UUID, *, with_nodes: bool = False) -> ClusterDetail:
     try:
-        return cluster_detail(cluster_id)
+        return cluster_detail(cluster_id, with_nodes=with_nodes)
     except Cluster.DoesNotExist:
         raise Http404("No such cluster.") from None
 
@@ -115,10 +115,10 @@ def cluster(request: HttpRequest, cluster_id: UUID) -> HttpResponse:
 
 @inventory_page
 def cluster_part(request: HttpRequest, cluster_id: UUID, part: str) -> HttpResponse:
-    """One part of a cluster's page."""
+    """One part of a cluster's page; the journal of its nodes too with `?of=nodes`."""
     if part not in PARTS:
         raise Http404(f"A cluster has no part {part!r}.")
-    found = _known(cluster_id)
+    found = _known(cluster_id, with_nodes=request.GET.get("of") == "nodes")
     context = {"found": found, "cluster": found.cluster, "cells": snapshot(Topic("cluster", cluster_id))}
     return render(request, f"cockpit/cluster_{part}.html", {**context, **_part(request, found, part)})
 

@@ -5,15 +5,15 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from inventory.models import Agent, Discovery
+from inventory.models import Agent, ClusterConnection, Discovery
 from inventory.selectors.collectors import ORDER as CONDITIONS
-from inventory.selectors.collectors import Source, sources
+from inventory.selectors.collectors import Collectors, Source, sources
 from sensaka.cockpit.tables import sorted_page
 from sensaka.identity.access import inventory_page
 from sensaka.live.snapshots import snapshot
 from sensaka.live.topics import Topic
 
-KINDS = {"bmc": "BMCs", "exporter": "Exporters", "agent": "Agents"}
+KINDS = {"bmc": "BMCs", "exporter": "Exporters", "agent": "Agents", "scheduler": "Schedulers"}
 RESULTS = {
     "failing": "Failing or late", "partly": "Read in part", "well": "Read", "new": "New", "off": "Switched off",
 }  # fmt: skip
@@ -23,11 +23,19 @@ class Line:
     """A collector in the list."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source.collector
+        row = source.collector
+        self.source = row
         self.kind = source.kind
-        self.node = source.collector.node
-        self.title = source.collector.node.name if isinstance(source.collector, Agent) else str(source.collector)
+        self.cluster = row.cluster if isinstance(row, ClusterConnection) else None
+        self.node = None if isinstance(row, ClusterConnection) else row.node
+        self.title = _title(row)
         self.result = source.condition
+
+
+def _title(row: Collectors) -> str:
+    if isinstance(row, Agent):
+        return row.node.name
+    return f"{row.get_scheduler_display()} of {row.cluster.name}" if isinstance(row, ClusterConnection) else str(row)
 
 
 SORTS: dict[str, Any] = {
@@ -52,7 +60,7 @@ def lines(request: HttpRequest) -> list[Line]:
     found = []
     for source in sources():
         line = Line(source)
-        text = f"{line.title} {line.node or ''} {line.source.error_detail}".lower()
+        text = f"{line.title} {line.node or line.cluster or ''} {line.source.error_detail}".lower()
         if kind in KINDS and line.kind != kind:
             continue
         if wanted == "failing" and line.result not in {"failing", "late"}:
@@ -66,7 +74,7 @@ def lines(request: HttpRequest) -> list[Line]:
 
 @inventory_page
 def collectors(request: HttpRequest) -> HttpResponse:
-    """Every BMC, exporter and agent; failing ones first."""
+    """Every BMC, exporter, agent and scheduler; failing ones first."""
     page, sort = sorted_page(request, lines(request), SORTS, ORDER)
     context = {
         "page": page,

@@ -59,6 +59,7 @@ _COLLECTORS: tuple[Column, ...] = (
     ("kind", lambda line: line.kind),
     ("source", lambda line: line.title),
     ("node", lambda line: line.node.name if line.node else None),
+    ("cluster", lambda line: line.cluster.name if line.cluster else None),
     ("result", lambda line: line.result),
     ("read_at", lambda line: line.source.succeeded_at),
     ("failing_since", lambda line: line.source.failing_since),

@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from inventory.models import CardModel, Site
+from inventory.selectors.collectors import any_source
 from sensaka.identity.access import inventory_page
 from sensaka.live import attention
 from sensaka.live.fleet import fleet
@@ -47,7 +48,12 @@ def groups(request: HttpRequest) -> HttpResponse:
 
 def _attention() -> dict[str, object]:
     items = attention.items()
-    return {"items": items[:_MOST_LINES], "more": max(0, len(items) - _MOST_LINES)}
+    return {"items": items[:_MOST_LINES], "more": max(0, len(items) - _MOST_LINES), **_read(items)}
+
+
+def _read(items: list[attention.Item]) -> dict[str, object]:
+    """Without a line: whether that is because all is well or because nothing is read."""
+    return {"read": bool(items) or any_source()}
 
 
 @inventory_page
@@ -55,5 +61,5 @@ def attention_list(request: HttpRequest) -> HttpResponse:
     """What needs a look; `?all=1` gives every line."""
     if request.GET.get("all"):
         items = attention.items()
-        return render(request, "cockpit/attention.html", {"items": items, "more": 0})
+        return render(request, "cockpit/attention.html", {"items": items, "more": 0, **_read(items)})
     return render(request, "cockpit/attention_list.html", _attention())

@@ -15,6 +15,7 @@ from inventory.models import (
     Job,
     JobCard,
     JobNode,
+    JournalKind,
     Node,
     SchedulerNode,
     Site,
@@ -23,6 +24,7 @@ from inventory.selectors.clusters import cluster_detail, cluster_rows
 from inventory.selectors.cordons import before_cordon, cordoned_nodes, running_by_node
 from inventory.selectors.jobs import JobFilter, filtered_jobs, job_detail, job_page, jobs_of_card, jobs_of_node
 from inventory.selectors.timeline import timeline
+from inventory.services.journal import Note, write_entries
 
 pytestmark = pytest.mark.django_db
 T0 = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -110,6 +112,17 @@ def test_lists_do_not_ask_for_each_job(lab: Lab) -> None:
     for number in range(2, 12):
         lab.run(number, 0, 1, nodes=(0, 1), state="running")
     assert queries() == few == 3
+
+
+def test_a_clusters_journal_is_its_own_unless_that_of_its_nodes_is_asked_for(lab: Lab) -> None:
+    of_card = Note(JournalKind.CARD_VANISHED, "A card vanished.", at(2), lab.nodes[0].id, lab.cards[0].id, "agent")
+    of_node = Note(JournalKind.NODE_CORDONED, "n1 was cordoned.", at(1), lab.nodes[0].id, cluster=lab.cluster.id)
+    lost = Note(JournalKind.CLUSTER_LOST, "Slurm is lost.", at(0), cluster=lab.cluster.id)
+    write_entries(notes=[of_card, of_node, lost])
+    own = [entry.text for entry in cluster_detail(lab.cluster.id).journal]
+    assert own == ["n1 was cordoned.", "Slurm is lost."]
+    every = [entry.text for entry in cluster_detail(lab.cluster.id, with_nodes=True).journal]
+    assert every == ["A card vanished.", *own]
 
 
 def test_one_job_with_its_other_runs(lab: Lab) -> None:

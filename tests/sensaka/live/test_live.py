@@ -315,7 +315,7 @@ async def test_trouble_of_the_database_is_said_and_overcome(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"subscribe": "fleet"}', '{"subscribe": ' + json.dumps(["fleet"] * 30) + "}", "x" * 40_000]
+    "text", ["", "[]", "{", '{"subscribe": "fleet"}', '{"subscribe": ' + json.dumps(["fleet"] * 61) + "}", "x" * 70_000]
 )
 async def test_nonsense_gets_an_error_and_no_data(people: dict[str, User], connected: Opener, text: str) -> None:
     line = await connected(people[Role.OPERATOR])

@@ -5,9 +5,11 @@ from datetime import timedelta
 
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from inventory.models import Job, SchedulerNode
+from inventory.models import ClusterConnection, Job, JournalKind, Node, SchedulerNode
 from inventory.rules.job_words import clock
+from inventory.services.journal import Note, write_entries
 from sensaka.live import attention, snapshots
 from sensaka.live.topics import Topic
 from tests.sensaka.pages import seed, work_seed
@@ -34,6 +36,38 @@ def test_the_list_tells_reached_lost_and_bare_clusters_apart(work: work_seed.Wor
     assert f"{reverse('jobs')}?cluster={central}&amp;state=running" in page
     assert len(shown(steering, cluster=str(central), state="running")) == running
     assert len(shown(steering, cluster=str(central), state="waiting")) == 4
+
+
+def test_schedulers_are_among_the_collectors_and_can_be_read_now(work: work_seed.Work, steering: Client) -> None:
+    page = html(steering, reverse("collectors") + "?kind=scheduler")
+    central, regional = work.connections["central"], work.connections["regional"]
+    cells = dict(snapshots.snapshot(Topic("collectors")))
+    assert cells[f"collector.{central.pk}.result"].text == "Read"
+    assert cells[f"collector.{regional.pk}.error"].text == "connection refused at k8s.example.org:6443"
+    for text in ("Slurm of ", "Kubernetes of ", reverse("cluster", args=[central.cluster_id])):
+        assert text in page, text
+    assert central.jwt_key not in page
+    assert "bmc" not in page.split("<tbody>")[1].split("</tbody>")[0].lower()
+    ClusterConnection.objects.update(due_at=timezone.now() + timedelta(hours=1))
+    steering.post(reverse("collector-act", args=["scheduler", central.pk, "read"]))
+    steering.post(reverse("collector-act", args=["scheduler", central.pk, "interval"]), {"interval": "45"})
+    central.refresh_from_db()
+    assert (central.due_at <= timezone.now(), central.interval) == (True, 45)
+    assert steering.post(reverse("collector-delete", args=["scheduler", central.pk])).status_code == 404
+
+
+def test_the_journal_of_a_cluster_is_its_own_first(work: work_seed.Work, steering: Client) -> None:
+    cluster = work.clusters["central"]
+    node = Node.objects.filter(cluster=cluster).first()
+    assert node is not None
+    about_card = Note(JournalKind.CARD_VANISHED, "A card has vanished.", timezone.now(), node.pk, None, "agent")
+    told = Note(JournalKind.CLUSTER_LOST, "Slurm does not answer.", timezone.now(), cluster=cluster.pk)
+    write_entries(notes=[about_card, told])
+    part = reverse("cluster-part", args=[cluster.pk, "journal"])
+    for address, both in ((part, False), (f"{part}?of=nodes", True), (reverse("cluster", args=[cluster.pk]), False)):
+        page = html(steering, address)
+        assert "Slurm does not answer." in page
+        assert ("A card has vanished." in page) is both
 
 
 def test_without_a_cluster_the_list_says_what_to_do(db: None, client: Client) -> None:

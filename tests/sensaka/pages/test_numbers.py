@@ -254,6 +254,15 @@ def test_a_source_that_never_answered_is_named_by_its_place(seeded: seed.Seeded)
     assert any(f"{exporter.url} in E01, Edge" in item.text for item in attention.items())
 
 
+def test_where_nothing_is_read_nobody_says_that_every_source_answers(db: None, client: Client) -> None:
+    snapshots.forget()
+    client.force_login(seed.people()["operator"])
+    page = client.get(reverse("attention-list")).content.decode()
+    assert "every source answers" not in page
+    assert "Nothing is read yet" in page
+    assert reverse("enrol") in page
+
+
 def test_the_journal_groups_what_happened_at_once(seeded: seed.Seeded) -> None:
     node = seeded.nodes["a01-gpu01"]
     now = timezone.now()
