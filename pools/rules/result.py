@@ -81,7 +81,7 @@ def applied(snapshot: Snapshot, plan: Plan) -> Snapshot:
         return snapshot
     return snapshot.with_(
         waiting=[request for request in snapshot.waiting if request.id not in started],
-        running=[*running, *(_running(snapshot, start, plan.at) for start in starts)],
+        running=[*running, *(running_of(snapshot, start, plan.at) for start in starts)],
         cards=[
             replace(card, mode=new.mode, layout=new.layout, shares=new.shares)
             if (new := divided.get(card.id)) is not None
@@ -91,7 +91,8 @@ def applied(snapshot: Snapshot, plan: Plan) -> Snapshot:
     )
 
 
-def _running(snapshot: Snapshot, start: Start, at: int) -> Running:
+def running_of(snapshot: Snapshot, start: Start, at: int) -> Running:
+    """The allocation that a start of a plan made at `at` becomes."""
     request = start.request
     spec = snapshot.specs[request.spec]
     hosts: dict[Id, tuple[float, int]] = {}

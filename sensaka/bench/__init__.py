@@ -12,6 +12,7 @@ _MODULES: Mapping[str, str] = {
     "admission": "sensaka.bench.admission",
     "ingest": "sensaka.bench.ingest",
     "placement": "sensaka.bench.placement",
+    "replay": "sensaka.bench.replay",
 }
 
 

@@ -18,7 +18,9 @@ class Command(BaseCommand):
         parser.add_argument("name", choices=sorted(BENCHMARKS))
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
         parser.add_argument("--data", type=Path, help="folder with the traces that some benchmarks take")
-        parser.add_argument("--only", nargs="+", default=(), help="placement: these traces alone")
+        parser.add_argument(
+            "--only", nargs="+", default=(), help="placement: these traces; replay: these months (2017-10)"
+        )
         parser.add_argument("--departures", action="store_true", help="placement: tasks leave again")
         parser.add_argument("--seconds", type=float, default=20.0, help="how long each case is measured")
 
