@@ -15,7 +15,7 @@ from django.db.models import Q
 from inventory.drivers.clusters.readings import CardBinding, JobReading
 from inventory.models import CardSource, Job, JobCard, JobNode, ProcessBinding
 from inventory.rules.job_cards import Binding, Held, NodeCards, Told, attribute, resolve
-from inventory.rules.jobs import HOLDING, CardKind
+from inventory.rules.jobs import HOLDING, CardKind, JobState
 from inventory.services.clusters.nodes import NodeBook
 from inventory.services.clusters.standing import cards_on
 from sensaka.platform.bulk import write_rows
@@ -133,8 +133,8 @@ class Holdings:
     def _resolved(self, job: Job, here: Mapping[UUID, NodeCards]) -> tuple[list[HeldRow], int, str]:
         """What the scheduler tells, how many cards it does not tell, and why."""
         reading = self._readings.get(job.key)
-        if reading is None:
-            return self._as_it_was(job)
+        if reading is None or (reading.state is JobState.COMPLETING and self._stored[job.key].cards):
+            return self._as_it_was(job)  # Slurm no longer tells the cards of a run that completes
         rows: list[HeldRow] = []
         unknown, counted = "", 0
         for binding in reading.bindings:

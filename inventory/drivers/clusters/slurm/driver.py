@@ -15,9 +15,10 @@ from inventory.drivers.clusters.slurm.rest import RestDoor
 from inventory.drivers.clusters.slurm.tenants import ENFORCED, Tenants
 from inventory.drivers.clusters.slurm.versions import NEW_FORM, Interface
 from inventory.drivers.clusters.slurm.wire import Envelope
-from inventory.observations import ReadFailure
+from inventory.observations import FailureKind, ReadFailure
 
 _COMMAND_JSON = (21, 8)  # the release from which on squeue, sinfo and sacct know --json
+_PATIENCE = 5.0  # s; commands try for a long time to reach a slurmctld that is down
 _BY_REST = frozenset({Capability.NODES, Capability.QUEUES, Capability.JOBS, Capability.FOLLOW, Capability.RUNS})
 _BY_NEW_REST = frozenset({Capability.CORDON, Capability.PLACE, Capability.HOLD})
 
@@ -87,11 +88,27 @@ class SlurmCluster(Reads, Cordons, Control, Tenants):
             return False
         try:
             await self._doors.command.version(until=end)
-            await self._doors.command.run("scontrol", "ping", until=end)
+            await _ping(self._doors.command, end)
         except SlurmError as error:
             failures.append(error.failure())
             return False
         return True
+
+
+async def _ping(command: CommandDoor, end: float) -> None:
+    """Raises when no controller answers. `scontrol ping` says only that one is down, so another command tells why."""
+    try:
+        await command.run("scontrol", "ping", until=end)
+    except SlurmError as error:
+        if " is UP" in error.detail:
+            return  # a backup serves
+        try:
+            await command.run("sinfo", "--noheader", "--format=%P", until=min(end, until(_PATIENCE)))
+        except SlurmError as why:
+            if why.kind is not FailureKind.TIMEOUT:
+                raise
+            told = error.detail.partition("\n")[0]
+            raise SlurmError(error.what, FailureKind.UNREACHABLE, told) from None
 
 
 def _capabilities(interface: Interface | None, commands: bool) -> Iterator[CapabilityState]:

@@ -76,10 +76,12 @@ def unsupported(what: str, detail: str) -> SlurmError:
 
 def from_text(what: str, text: str, *, code: int = 0) -> SlurmError:
     """What Slurm said, sorted by its words."""
+    # slurmctld hangs up on a message whose credential it can't accept; it may have other reasons too
+    hint = " (do munge's keys and the clocks of the hosts agree?)" if "zero bytes" in text.lower() else ""
     for pattern, meaning in _TEXTS:
         if pattern.search(text):
             if isinstance(meaning, FailureKind):
-                return SlurmError(what, meaning, text, answered=True, code=code)
+                return SlurmError(what, meaning, text + hint, answered=True, code=code)
             return SlurmError(what, FailureKind.PROTOCOL, text, answered=True, note=meaning, code=code)
     return SlurmError(what, FailureKind.PROTOCOL, text, answered=True, code=code)
 

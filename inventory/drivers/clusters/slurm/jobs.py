@@ -108,7 +108,8 @@ def reading_of_run(run: wire.WireRun) -> RunReading:
     words = words_of(run.state.current)
     state = job_state(words, live=False)
     nodes = nodes_of(run.nodes)
-    counted = gres.count_cards(_tres(run.tres.allocated))
+    # slurmdbd tells a start and cards also of a run that was cancelled while it waited for its next turn
+    counted = gres.count_cards(_tres(run.tres.allocated) if nodes else {})
     requested = run.tres.requested
     code, signal = wire.exit_of(run.exit_code) if state in ENDED else (None, None)
     if state is JobState.FAILED and code == 0 and signal is None:

@@ -122,7 +122,10 @@ class Reads:
         return await _json(command, "squeue", "--all", "--json", until=end)
 
     async def read_runs(self, *, since: datetime, deadline: float, also: Collection[str] = ()) -> RunsReading:
-        """Runs that ended at or after `since`, those not over, and those of the jobs in `also`."""
+        """Runs that ended at or after `since`, those not over, and those of the jobs in `also`.
+
+        A run that was cancelled before it was eligible Slurm tells only of a job that is asked for by its id.
+        """
         start, end = now(), until(deadline)
         wanted = sorted(set(also))
         try:
