@@ -38,7 +38,10 @@ def accrued(usage: float, cards: float, seconds: float, half_life: float) -> flo
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A request's place in the order and what it comes from: its class, fair share (0-1), age (0-1), being a gang."""
+    """A request's place in the order and what it comes from: its class, fair share (0-1) and age (0-1).
+
+    `gang`: no single node can hold it.
+    """
 
     request: Request
     value: int
@@ -50,7 +53,7 @@ class Place:
     def sentence(self) -> str:
         """The parts, for people."""
         moved = f"moved by an operator ({self.request.boost:+d}), " if self.request.boost else ""
-        gang = ", a gang" if self.gang else ""
+        gang = ", a gang of several nodes" if self.gang else ""
         return f"{moved}class {self.value}, fair share {self.fair_share:.2f}, age {self.age:.2f}{gang}"
 
 

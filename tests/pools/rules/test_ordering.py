@@ -118,7 +118,7 @@ def test_what_no_node_can_hold_counts_as_if_it_had_waited_longer() -> None:
     assert names(gang, old, mine, policy=quarter) == ["mine", "old", "gang"], "less than two days longer"
     place = order(snapshot(waiting=[gang]))[0]
     assert place.gang
-    assert place.sentence.endswith("a gang")
+    assert place.sentence.endswith("a gang of several nodes")
 
 
 def test_units_that_one_node_can_hold_together_are_no_gang() -> None:
