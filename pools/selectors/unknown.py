@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from inventory.models import Job
 from inventory.rules.jobs import HOLDING
+from pools.models import Allocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,10 @@ def cards_unknown(*, most: int = 200) -> tuple[int, list[UnknownCards]]:
 
 
 def nodes_of_unknown() -> set[UUID]:
-    """The nodes on which such a job runs: which of their cards are free nobody knows. One query."""
-    rows = Job.objects.filter(_NOT_TOLD, open=True, state__in=HOLDING)
+    """The nodes on which such a job runs: which of their cards are free nobody knows. One query.
+
+    Jobs that we launched are left out: the ledger has them on as many cards of the node as they were promised.
+    """
+    entered = Allocation.objects.filter(span__upper_inf=True, job__isnull=False).values("job")
+    rows = Job.objects.filter(_NOT_TOLD, open=True, state__in=HOLDING).exclude(pk__in=entered)
     return {node for node in rows.values_list("nodes", flat=True) if node is not None}

@@ -15,6 +15,8 @@ _AGAIN = frozenset({"preempted", "requeued"})
 
 def moves_of(request: Request, runs: Sequence[SeenJob], now: datetime) -> list[Move]:
     """The events that follow from the runs of a request's present attempt, in order. A repeated look gives none."""
+    # Kubernetes' Job stands for its pods until there are some, then nobody sees it any more
+    runs = [run for run in runs if run.run.started_at is not None or run.run.state != "unknown"]
     if request.state not in ("starting", "running") or not runs:
         return []
     found: list[Move] = []
