@@ -51,7 +51,7 @@ document.addEventListener("drop", (event) => {
   const button = [...dragged.querySelectorAll("a[data-dialog]")].find((link) => link.pathname === dragged.dataset.move);
   const link = button.cloneNode();
   const query = new URLSearchParams(button.search);
-  query.set("before", next ? next.dataset.request : "");
+  query.set("before", next ? next.dataset.request : dragged.parentElement.dataset.next || "");
   link.search = query.toString();
   link.hidden = true;
   dragged.append(link);

@@ -117,6 +117,17 @@ def test_pools_by_themselves_and_long_queues(place: World, operator: User, sign_
     ]  # fmt: skip
     assert order(client, pool=other.pk) == ["elsewhere"]
     assert len(order(client, pool=place.pool.pk)) == 60
+    for number in range(60, 230):
+        waiting(place, name=f"r{number}", position=number + 1)
+    assert order(client, pool=place.pool.pk, start=200) == [f"r{number}" for number in range(200, 230)]
+    assert order(client, pool=place.pool.pk, start="x")[0] == "r0"
+    page = client.get(reverse("queue"), {"pool": place.pool.pk, "start": 100})
+    (queue,) = page.context["queues"]
+    assert (queue["lines"][0]["place"], queue["more"], queue["next"].name) == (101, 30, "r200")
+    last, far = Request.objects.get(name="r229"), Request.objects.get(name="r220")
+    where = reverse("request-move", args=[last.pk])
+    assert client.post(where, {"before": str(far.pk), "why": "near the end"}).status_code == 302
+    assert order(client, pool=place.pool.pk, start=200)[20:22] == ["r229", "r220"]
 
 
 def test_queries_of_the_queue_do_not_grow(place: World, operator: User, sign_in: SignIn) -> None:
