@@ -1,10 +1,9 @@
 """Requests as pages list them: a person's own, the queue of a pool, and what each of them holds."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, F, Q, QuerySet, Window
@@ -125,15 +124,14 @@ def history(user: User, request: Request) -> list[Happened]:
     """Everything that happened to a request, newest first. Whose work displaced it stays with those who may see it."""
     events = list(request.events.select_related("actor").order_by("-at", "-id"))
     others = {str(one.detail["by"]) for one in events if one.detail.get("by")}
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     if others:
-        rows = Request.objects.visible_to(user).filter(pk__in=ids_among(others))
-        seen = {str(key) for key in rows.values_list("pk", flat=True)}
+        rows = Request.objects.visible_to(user).filter(pk__in=ids_among(others)).select_related("spec")
+        seen = {str(row.pk): str(row) for row in rows.only("name", "count", "spec__name")}
     return [Happened(one, _told(one, seen)) for one in events]
 
 
-def _told(event: RequestEvent, seen: Collection[Any]) -> str:
-    by = event.detail.get("by")
-    if by and str(by) not in seen:
-        return "Told to leave: work of a higher class needs its cards."
-    return event.cause
+def _told(event: RequestEvent, seen: Mapping[str, str]) -> str:
+    """The sentence, with the name of the work that displaced it where the reader sees that."""
+    name = seen.get(str(event.detail.get("by", "")))
+    return f"{event.cause} ({name})" if name else event.cause

@@ -180,9 +180,9 @@ def _tell_to_leave(plan: Plan, now: datetime) -> int:
     moves = []
     for key, state, attempt in rows.values_list("pk", "state", "attempt"):
         one = chosen[key]
-        by = one.by.name or str(one.by.id)
         leaves = datetime.fromtimestamp(one.leaves_at, UTC)
-        cause = f"Told to leave by {leaves:%Y-%m-%d %H:%M:%S} UTC: {by}, of a higher class, needs its cards."
+        # whose work it is stands in the detail: whoever reads this may not see that
+        cause = f"Told to leave by {leaves:%Y-%m-%d %H:%M:%S} UTC: work of a higher class needs its cards."
         changes = {"signalled_at": now, "leaves_at": leaves, "told_at": None}
         moves.append(Move(key, state, "preempt_asked", cause, attempt, changes, {"by": str(one.by.id)}))
     return len(move_all(moves, now=now))

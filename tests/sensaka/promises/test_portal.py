@@ -265,16 +265,20 @@ def test_hold_resume_release_and_cancel(place: World, sign_in: SignIn) -> None:
     assert "Ending" in client.get(reverse("my-work")).content.decode()
 
 
-def test_who_displaced_it_is_not_named(place: World, sign_in: SignIn) -> None:
-    runs = running(place)
-    theirs = request(place, place.blue.project, name="blue-secret")
-    runs.events.create(
-        at=timezone.now(), event="preempt_asked", target="running", detail={"by": str(theirs.pk)},
-        cause="Told to leave by 10:00 UTC: blue-secret, of a higher class, needs its cards.",
-    )  # fmt: skip
-    content = sign_in(place.red.member).get(reverse("request", args=[runs.pk])).content.decode()
-    assert "work of a higher class needs its cards" in content
-    assert "blue" not in content
+def test_who_displaced_it_is_named_to_who_may_see_it(place: World, sign_in: SignIn, operator: User) -> None:
+    """A plan tells a preemptible run to leave; neither the page nor REST says to its owner for whom."""
+    PriorityClass.objects.update(preemptible=True)
+    urgent = PriorityClass.objects.create(name="urgent", value=50)
+    now = timezone.now() - timedelta(hours=1)
+    runs = running(place, cards=8, priority=place.normal, started_at=now)
+    runs.allocations.update(priority=place.normal, ends_at=now + timedelta(hours=40))
+    request(place, place.blue.project, name="blue-secret", priority=urgent, count=2)
+    assert admit(place.pool).told == 1
+    for where in (reverse("request", args=[runs.pk]), f"/api/v1/requests/{runs.pk}/events/"):
+        content = sign_in(place.red.member).get(where).content.decode()
+        assert "work of a higher class needs its cards" in content
+        assert "blue" not in content
+    assert "(blue-secret)" in sign_in(operator).get(reverse("request", args=[runs.pk])).content.decode()
 
 
 @pytest.mark.parametrize("name", ["offers", "my-work"])
