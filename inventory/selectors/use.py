@@ -29,7 +29,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What samples say of a span: seconds by what was done in them, and the highest activity seen (percent)."""
+    """What samples say of a span: seconds by what was done in them, and the highest activity seen (percent).
+
+    `highest` is of SM activity where a bucket has any, else of utilization: where sources differ, it is a hint only.
+    """
 
     busy: int = 0
     idle: int = 0
@@ -53,14 +56,20 @@ class _Piece:
     high: int
 
 
-def use_over(spans: Sequence[Span]) -> list[Use]:
-    """The use of each span, in their order. Four queries for any number of spans; nothing may lie in the future."""
+def use_over(spans: Sequence[Span], *, until_busy: bool = False) -> list[Use]:
+    """The use of each span, in their order. Four queries for any number of spans; nothing may lie in the future.
+
+    With `until_busy`, spans that closed buckets show busy are looked at no further, which saves the dear raw
+    samples of most: what was not looked at counts as unknown there.
+    """
     done = _rolled_up_to()
-    parts: dict[str, list[_Piece]] = {"raw": [], "5m": [], "1h": []}
+    parts: dict[str, list[_Piece]] = {"1h": [], "5m": [], "raw": []}
     for place, span in enumerate(spans):
         _divide(parts, place, span, done)
     found = [Use(unknown=max(0, span.end - span.start)) for span in spans]
     for table, pieces in parts.items():
+        if until_busy:
+            pieces = [piece for piece in pieces if not found[piece.place].busy]
         for place, busy, idle, highest in _read(table, pieces):
             old = found[place]
             high = max((one for one in (old.highest, highest) if one is not None), default=None)
@@ -133,7 +142,9 @@ _COLUMNS = (
 _SOURCES = ", ".join(f"({code}::int2)" for code in range(1, len(SOURCES) + 1))
 
 _RAW = f"""
-    WITH {_WANTED}, seen AS (
+    WITH {_WANTED}, due AS MATERIALIZED (
+        SELECT * FROM ({THRESHOLDS}) AS every WHERE series = ANY(%(series)s::int4[])
+    ), seen AS (
         SELECT wanted.*, {_COLUMNS}
         FROM wanted JOIN inventory_sample AS sample ON sample.series = wanted.series
             AND sample.ts >= to_timestamp(wanted.low) AND sample.ts < to_timestamp(wanted.high)
@@ -169,7 +180,7 @@ _RAW = f"""
     SELECT place, coalesce(sum(seconds) FILTER (WHERE activity >= threshold), 0),
            coalesce(sum(seconds) FILTER (WHERE activity < threshold), 0),
            max(activity) FILTER (WHERE seconds > 0)
-    FROM weighed JOIN ({THRESHOLDS}) AS every USING (series) GROUP BY place
+    FROM weighed JOIN due USING (series) GROUP BY place
 """  # noqa: S608 - constants of ours
 # A span has up to two raw pieces, its ends: `edge` keeps them apart, so that none holds into the other.
 

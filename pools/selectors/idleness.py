@@ -145,7 +145,7 @@ def evidence(policies: Mapping[UUID, Policy], *, now: datetime) -> list[Evidence
             continue
         looked_at.append((work, len(spans)))
         spans += [Span(unit.series, *span) for unit in work.units]
-    uses = use_over(spans)
+    uses = use_over(spans, until_busy=True)
     for work, place in looked_at:
         seen = tuple(
             Seen(unit.allocation, span.start, span.end, use.busy, use.idle, use.highest)
