@@ -34,6 +34,8 @@ TEXTS = [
     ("gpu:a100_3g.20gb:1(IDX:2)", (Gres(MIG, "a100_3g.20gb", 1, (2,)),)),
     ("gpu:1g.10gb:7", (Gres(MIG, "1g.10gb", 7, None),)),
     ("shard:3(IDX:1)", (Gres(SHARD, "", 3, (1,)),)),
+    ("shard:3(0/4,3/4,0/0)", (Gres(SHARD, "", 3, (1,)),)),
+    ("gpu:h100:1(IDX:0),shard:h100:6(4/4,2/4)", (Gres(CARD, "h100", 1, (0,)), Gres(SHARD, "h100", 6, (0, 1)))),
     ("shard:h100:8,mps:h100:2K", (Gres(SHARD, "h100", 8, None), Gres(MPS, "h100", 2048, None))),
     ("gpu:h100:1(IDX:1),gpu:mi300x:2(IDX:4,6)", (Gres(CARD, "h100", 1, (1,)), Gres(CARD, "mi300x", 2, (4, 6)))),
     ("craynetwork:4,gpu:1,license:x", (Gres(CARD, "", 1, None),)),

@@ -1,7 +1,8 @@
 """Slurm's texts about accelerators: gres of nodes and jobs, and TRES. Pure.
 
 Seen forms: `gpu:h100:8(S:0-1)`, `gpu:h100:4(IDX:0-1,6)`, `gpu:2`, `gpu(IDX:0)`, `shard:3(IDX:1)`,
-`gres:gpu:h100:2`, `gres/gpu:h100:2`, `(null)`, `N/A`; several separated by commas.
+`shard:3(0/4,3/4)` (24.11: what is given out of each card in turn), `gres:gpu:h100:2`, `gres/gpu:h100:2`,
+`(null)`, `N/A`; several separated by commas.
 """
 
 import re
@@ -13,6 +14,7 @@ from inventory.drivers.clusters.slurm.hostlist import HostlistError, ranges, spl
 
 _ITEM = re.compile(r"^(?:gres[:/])?(?P<words>[^()]*)(?:\((?P<note>.*)\))?$", re.DOTALL)
 _COUNT = re.compile(r"^(\d+)([KMG]?)$", re.ASCII)
+_SHARED_OUT = re.compile(r"^\d+/\d+(,\d+/\d+)*$", re.ASCII)
 _MULTIPLES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _MIG = re.compile(r"\dg\.\d+gb", re.IGNORECASE)
 _NAMES = {"gpu": CardKind.CARD, "shard": CardKind.SHARD, "mps": CardKind.MPS}
@@ -60,6 +62,8 @@ def _count(text: str) -> int | None:
 
 
 def _indices(note: str) -> tuple[int, ...] | None:
+    if _SHARED_OUT.match(note):
+        return tuple(place for place, part in enumerate(note.split(",")) if not part.startswith("0/"))
     label, _, listed = note.partition(":")
     if label != "IDX":
         return None

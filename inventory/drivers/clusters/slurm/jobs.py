@@ -48,7 +48,8 @@ def reading_of_job(job: wire.WireJob) -> JobReading:
     words = words_of(job.job_state)
     state = job_state(words)
     nodes = nodes_of(job.nodes)
-    counted = gres.count_cards(gres.parse_tres(job.tres_alloc_str))
+    # slurmctld tells the cards of the run before while a job waits for its next turn
+    counted = gres.count_cards(gres.parse_tres(job.tres_alloc_str if nodes else ""))
     bindings = _bindings(job, nodes) if state in HOLDING else ()
     code, signal = wire.exit_of(job.exit_code) if state in ENDED else (None, None)
     reason = job.state_reason or ""

@@ -21,11 +21,11 @@ from inventory.drivers.clusters.slurm.doors import JSON_SCONTROL, Doors, checked
 from inventory.drivers.clusters.slurm.errors import SlurmError, from_errors
 from inventory.drivers.clusters.slurm.jobs import reading_of_job, reading_of_run
 from inventory.drivers.clusters.slurm.places import reading_of_node, reading_of_queue, reading_of_reservation
-from inventory.drivers.clusters.slurm.versions import NEW_FORM
 from inventory.observations import FailureKind, ReadFailure
 
 # slurmctld delivers to slurmdbd late while that is away, and clocks differ: the watermark stays this far behind.
 OVERLAP = timedelta(minutes=10)
+_PLAIN_EPOCH = 42  # the interface from which on a time in a query is a plain number
 _AT_ONCE = 8
 _IDS_A_COMMAND = 500
 _RESERVATIONS_SINCE = 37
@@ -149,8 +149,8 @@ class Reads:
             return await self._runs_by_command(since, wanted, end)
         rest = self._doors.rest
         epoch = int(since.timestamp())
-        # Up to v0.0.38 the time is parsed as sacct's --starttime is, where only `uts` marks an epoch.
-        when = str(epoch) if (await rest.interface(until=end)).number >= NEW_FORM else f"uts{epoch}"
+        # Up to v0.0.41 the time is parsed as sacct's --starttime is, where only `uts` marks an epoch.
+        when = str(epoch) if (await rest.interface(until=end)).number >= _PLAIN_EPOCH else f"uts{epoch}"
         answers = [await rest.get("slurmdb", "jobs", until=end, query={"start_time": when})]
         slots = asyncio.Semaphore(_AT_ONCE)
 
