@@ -7,7 +7,8 @@ Requests of one tenant and class go by the time that they have waited.
 
 A gang, which no single node can hold, starts only when many cards are free together, and whatever is
 started meanwhile takes some of them. So it counts as if it had waited longer (`Policy.gang_weight`): it
-becomes the blocked head sooner, and its cards are kept from then on. Where gangs are few this costs others little; where they are many, it does.
+becomes the blocked head sooner, and its cards are kept from then on. Where gangs are few this costs
+others little; where they are many, other work waits longer.
 """
 
 from collections import defaultdict
