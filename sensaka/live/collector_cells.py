@@ -1,7 +1,5 @@
 """The topic `collectors`: who is read, when, with what result, since when it fails, and what is due."""
 
-from datetime import datetime
-
 from django.utils import timezone
 
 from inventory.models import Agent
@@ -35,7 +33,7 @@ def _cards_cell(source: Source) -> Cell:
     return Cell(count(seen)) if seen is not None else unknown()
 
 
-def source_cells(one: Source, now: datetime) -> Cells:
+def source_cells(one: Source) -> Cells:
     """The cells of one collector's row."""
     source = one.collector
     prefix = f"collector.{source.pk}"
@@ -55,8 +53,8 @@ def source_cells(one: Source, now: datetime) -> Cells:
     if isinstance(source, Agent):
         found[f"{prefix}.due"] = Cell(f"pushes every {source.interval} s", hint="An agent sends by itself.")
     elif source.enabled:
-        hint = f"Read every {source.interval} s"
-        found[f"{prefix}.due"] = moment(source.due_at, hint=hint) if source.due_at > now else Cell("now", hint=hint)
+        # A time always, also when it has passed: the page writes one kind of cell into its place.
+        found[f"{prefix}.due"] = moment(source.due_at, hint=f"Read every {source.interval} s")
     else:
         found[f"{prefix}.due"] = unknown("Switched off")
     if source.failing_since is not None:
@@ -71,7 +69,7 @@ def cells() -> Cells:
     numbers = dict.fromkeys(ORDER, 0)
     identities = []
     for source in sources(now=now):
-        found.update(source_cells(source, now))
+        found.update(source_cells(source))
         numbers[source.condition] += 1
         identities.append((str(source.id), source.collector.enabled, source.collector.interval))
     for name, number in numbers.items():

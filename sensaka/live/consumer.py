@@ -88,7 +88,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         else:
             self._user = found
             await self._join()
-            self._pump = asyncio.create_task(self._send_forever())
+            self._pump = asyncio.create_task(self._send_while_heard())
 
     async def disconnect(self, code: int) -> None:
         if self._pump is not None:
@@ -149,6 +149,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
         if self._pump is not None:
             self._pump.cancel()
         await self.close(NOT_SIGNED_IN)
+
+    async def _send_while_heard(self) -> None:
+        try:
+            await self._send_forever()
+        except OSError as error:  # the page left while something was on its way to it; `disconnect` follows
+            logger.debug("live: %s", error)
 
     async def _send_forever(self) -> None:
         checked_at = time.monotonic()

@@ -74,7 +74,7 @@ def cells(node_id: UUID) -> Cells:
     for card in cards:
         found.update(row_cells(f"card.{card.id}", card))
     for source in sources:
-        found.update(source_cells(source_of(source, now=now), now))
+        found.update(source_cells(source_of(source, now=now)))
     newest = JournalEntry.objects.filter(node=node_id).values_list("id", flat=True)[:1]
     processes = ProcessBinding.objects.filter(node=node_id, seen_at__gte=now - PROCESS_KEEP)
     found["node.cordon"] = cordon_cell(node_id in cordoned_nodes())

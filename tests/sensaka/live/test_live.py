@@ -328,3 +328,21 @@ async def test_a_thing_that_is_gone_has_no_cells(people: dict[str, User], connec
     await line.say(json.dumps({"subscribe": [f"node:{uuid4()}", "no-such-topic"]}))
     assert "no such topic" in (await receive(line))["error"]
     assert (await receive(line))["values"] == {}
+
+
+async def test_a_page_that_leaves_while_something_is_on_its_way_ends_the_line_quietly(
+    people: dict[str, User], connected: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the server tells it: sending raises an OSError."""
+    line = await connected(people[Role.OPERATOR])
+    await line.say(json.dumps({"subscribe": ["fleet"]}))
+    await receive(line)
+    [pump] = [task for task in asyncio.all_tasks() if "LiveConsumer._send" in repr(task.get_coro())]
+
+    async def gone(consumer: LiveConsumer, *_: Any, **__: Any) -> None:
+        raise ConnectionResetError("the page is gone")
+
+    monkeypatch.setattr(LiveConsumer, "send", gone)
+    await line.say(json.dumps({"subscribe": ["collectors"]}))
+    await asyncio.wait([pump], timeout=5)
+    assert (pump.done(), pump.cancelled(), pump.exception()) == (True, False, None)
