@@ -10,6 +10,8 @@ need prometheus prometheus
 for daemon in slurmctld slurmd slurmdbd slurmrestd; do need "$daemon" "$daemon"; done
 need sinfo slurm-client
 need munged munge
+need faketime faketime
+need mmdebstrap mmdebstrap
 need mariadbd mariadb-server
 for plugin in basic-plugins jwt-plugin mysql-plugin; do
   [ -e "/usr/share/doc/slurm-wlm-$plugin" ] || wanted="$wanted slurm-wlm-$plugin"

@@ -10,20 +10,43 @@ import pytest_asyncio
 
 from inventory.drivers.clusters.readings import JobReading
 from inventory.drivers.clusters.slurm import CommandDoor, Login, RestDoor, SlurmCluster
+from inventory.models import Cluster, ClusterConnection, Site
+from inventory.services.clusters import connections
+from inventory.services.clusters.opening import Access
+from tests.labs.slurm import chroot
 from tests.labs.slurm.lab import SlurmLab, missing
 
 DEADLINE = 30.0  # s, for what is expected to take a fraction of it
 
 
-@pytest.fixture(scope="session")
-def lab() -> Iterator[SlurmLab]:
-    """Starts it once; skipped with the reason where it can't be, which in CI is a failure."""
-    reason = missing()
+def require(reason: str | None) -> None:
+    """Skips with the reason why something can't be tried here; in CI that is a failure."""
     if reason is not None:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[SlurmLab]:
+    """Starts it once; skipped with the reason where it can't be, which in CI is a failure."""
+    require(missing())
     lab = SlurmLab()
+    try:
+        lab.start()
+        lab.seed()
+        yield lab
+    finally:
+        lab.stop()
+
+
+@pytest.fixture(scope="session")
+def newer() -> Iterator[SlurmLab]:
+    """The same with Slurm 24.11; skipped with the reason where it can't be made."""
+    reason = chroot.missing() or chroot.build()
+    if reason is not None:
+        pytest.skip(reason)
+    lab = SlurmLab(newer=True)
     try:
         lab.start()
         lab.seed()
@@ -40,8 +63,20 @@ def quiet(lab: SlurmLab) -> Iterator[SlurmLab]:
     lab.calm()
 
 
+@pytest.fixture
+def connected(quiet: SlurmLab, db: None) -> Callable[[Access], ClusterConnection]:
+    """Makes a cluster that is reached in the given way."""
+
+    def connect(way: Access) -> ClusterConnection:
+        cluster = Cluster.objects.create(site=Site.objects.create(name="Basel"), name="lab")
+        return connections.connect(cluster=cluster, access=way, actor=None)
+
+    return connect
+
+
 def commands(lab: SlurmLab) -> CommandDoor:
-    return CommandDoor(environment={"SLURM_CONF": lab.environment["SLURM_CONF"], "PATH": lab.environment["PATH"]})
+    environment = {"SLURM_CONF": lab.environment["SLURM_CONF"], "PATH": lab.environment["PATH"]}
+    return CommandDoor(environment=environment, prefix=lab.prefix)
 
 
 def rest(lab: SlurmLab) -> RestDoor:

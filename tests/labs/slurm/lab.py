@@ -1,18 +1,20 @@
 """A real Slurm with fake cards, started from Debian's packages in a folder of its own and stopped whole."""
 
 import os
+import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.labs.slurm import configuration
+from tests.labs.slurm.chroot import Chroot, root
 from tests.labs.slurm.configuration import CLUSTER, NODES, free_ports
+from tests.labs.slurm.processes import end_tree, holds, listens, name_of, pids, wait_for
 
 DAEMONS = ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "munged", "mariadbd", "mariadb-install-db", "setpriv")
 _SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -29,8 +31,11 @@ def missing() -> str | None:
 class SlurmLab:
     """munged, MariaDB, slurmdbd, slurmctld, twelve slurmd and slurmrestd. Each is our child and dies with us."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, newer: bool = False) -> None:
+        """`newer`: Debian's next release in a chroot, which is to be built before."""
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-lab-"))
+        self._newer = newer
+        self._inside: Chroot | None = None
         self.ports = free_ports()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self.environment = {
@@ -42,11 +47,18 @@ class SlurmLab:
         }
 
     @property
+    def prefix(self) -> tuple[str, ...]:
+        """What goes before Slurm's commands: the way into the chroot, if there is one."""
+        return self._inside.prefix if self._inside is not None else ()
+
+    @property
     def rest_url(self) -> str:
         return f"http://127.0.0.1:{self.ports.rest}"
 
     def start(self) -> None:
         self._lay_out()
+        if self._newer:
+            self._inside = Chroot(self.folder)
         self._start_munge()
         self._start_database()
         self.start_accounting()
@@ -55,18 +67,18 @@ class SlurmLab:
         for name in NODES:
             self.start_node(name)
         self.start_rest()
-        _wait("all nodes", self._all_idle)
+        wait_for("all nodes", self._all_idle)
 
     def _all_idle(self) -> bool:
         return len(self.run("sinfo", "-h", "-N", "-p", "all", "-t", "idle").splitlines()) == len(NODES)
 
     def start_accounting(self) -> None:
         self.daemon("slurmdbd", "slurmdbd", "-D")
-        _wait("slurmdbd", lambda: self.succeeds("sacctmgr", "-n", "show", "cluster"))
+        wait_for("slurmdbd", lambda: self.succeeds("sacctmgr", "-n", "show", "cluster"))
 
     def start_controller(self) -> None:
         self.daemon("slurmctld", str(self.folder / "bin/slurmctld"), "-D")
-        _wait("slurmctld", lambda: self.succeeds("scontrol", "ping"))
+        wait_for("slurmctld", lambda: self.succeeds("scontrol", "ping"))
 
     def start_node(self, name: str) -> None:
         (self.folder / "spool" / name).mkdir(exist_ok=True)
@@ -75,10 +87,10 @@ class SlurmLab:
 
     def kill_node(self, name: str) -> None:
         """A node loses power: its slurmd and what it runs are gone at once."""
-        steps = [pid for pid in self._steps() if self._holds(pid, f"{self.folder}/log/slurmd-{name}.log")]
+        steps = [pid for pid in self._steps() if holds(pid, f"{self.folder}/log/slurmd-{name}.log")]
         self.kill(f"slurmd-{name}")
         for pid in steps:
-            _end_tree(pid)
+            end_tree(pid)
 
     def busy(self) -> bool:
         """Whether slurmctld still has messages for slurmdbd in its queue."""
@@ -88,7 +100,11 @@ class SlurmLab:
     def start_rest(self) -> None:
         address = f"127.0.0.1:{self.ports.rest}"
         self.daemon("slurmrestd", "slurmrestd", "-a", "rest_auth/jwt", address, user="slurm", SLURM_JWT="daemon")
-        _wait("slurmrestd", lambda: _listens(self.ports.rest))
+        wait_for("slurmrestd", lambda: listens(self.ports.rest))
+
+    def runs(self, name: str) -> bool:
+        """Whether a daemon was started and not ended by us."""
+        return name in self._running
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """Ends one daemon and waits for it."""
@@ -116,10 +132,12 @@ class SlurmLab:
         order = ["slurmrestd", "slurmctld", *(f"slurmd-{name}" for name in NODES)]
         self._end(order)
         for pid in self._steps():
-            _end_tree(pid)
+            end_tree(pid)
         self._end(["slurmdbd"])
         self._end(["mariadbd"])
-        self._end(["munged"])
+        self._end(["munged", "munged-other"])
+        if self._inside is not None:
+            self._inside.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def seed(self) -> None:
@@ -137,10 +155,10 @@ class SlurmLab:
     def calm(self) -> None:
         """Cancels all jobs, waits until they are gone, and returns every node."""
         self.succeeds("scancel", "-u", "root")
-        _wait("no jobs", lambda: not self.run("squeue", "-h", "-a").strip())
+        wait_for("no jobs", lambda: not self.run("squeue", "-h", "-a").strip())
         for name in self.run("sinfo", "-h", "-N", "-p", "all", "-t", "drain,down", "-o", "%N").split():
-            self.run("scontrol", "update", f"nodename={name}", "state=resume")
-        _wait("all nodes idle", self._all_idle)
+            self.succeeds("scontrol", "update", f"nodename={name}", "state=resume")  # it may be back by itself
+        wait_for("all nodes idle", self._all_idle)
 
     def submit(self, *options: str, script: str = "sleep 60") -> str:
         """sbatch of a script; its number."""
@@ -149,14 +167,16 @@ class SlurmLab:
 
     def run(self, *command: str, script: str = "") -> str:
         """Output of a Slurm command as root; an error fails the test with the command's words."""
+        words = [*self.prefix, *command]
         done = subprocess.run(
-            command, env=self.environment, input=script, capture_output=True, text=True, timeout=60, check=False
+            words, env=self.environment, input=script, capture_output=True, text=True, timeout=60, check=False
         )
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def succeeds(self, *command: str) -> bool:
-        done = subprocess.run(command, env=self.environment, capture_output=True, timeout=20, check=False)
+        words = [*self.prefix, *command]
+        done = subprocess.run(words, env=self.environment, capture_output=True, timeout=20, check=False)
         return done.returncode == 0
 
     def token(self, user: str = "root", lifespan: int = 3600) -> str:
@@ -164,10 +184,11 @@ class SlurmLab:
 
     def daemon(self, name: str, *command: str, user: str = "", **environment: str) -> None:
         """Starts one daemon in the foreground; it is ended when this process dies."""
-        switch = ["--reuid", user, "--regid", user, "--clear-groups"] if user else []
+        uid, gid = self._user(user) if user else (0, 0)
+        switch = ["--reuid", str(uid), "--regid", str(gid), "--clear-groups"] if user else []
         with (self.folder / "log" / f"{name}.out").open("ab") as log:
             self._running[name] = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *switch, *command],
+                [*self.prefix, "setpriv", "--pdeathsig", "KILL", *switch, *command],
                 env={**self.environment, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -175,6 +196,13 @@ class SlurmLab:
                 cwd=self.folder / "work",
                 start_new_session=True,
             )
+
+    def _user(self, name: str) -> tuple[int, int]:
+        """Numbers of a user and its group where the daemons run."""
+        if self._inside is not None:
+            return self._inside.user(name)
+        found = pwd.getpwnam(name)
+        return found.pw_uid, found.pw_gid
 
     def _lay_out(self) -> None:
         for name in ("etc", "run", "log", "state", "spool", "dev", "work", "bin"):
@@ -185,15 +213,18 @@ class SlurmLab:
         for number in range(8):  # a device file must be one; where it leads does not matter
             (self.folder / f"dev/nvidia{number}").symlink_to("/dev/null")
             (self.folder / f"dev/mi{number}").symlink_to("/dev/null")
+        system = root() if self._newer else Path("/")
         for name in ("slurmctld", "slurmd", "slurmstepd"):  # Slurm looks at its own program name
-            real = Path(f"/usr/sbin/{name}-wlm")
-            (self.folder / "bin" / name).symlink_to(real if real.exists() else f"/usr/sbin/{name}")
+            own = (system / f"usr/sbin/{name}-wlm").exists()
+            (self.folder / "bin" / name).symlink_to(f"/usr/sbin/{name}-wlm" if own else f"/usr/sbin/{name}")
         self._write("etc/jwt.key", os.urandom(32), 0o600)
         files: Mapping[str, str] = {
             "etc/slurm.conf": configuration.slurm_conf(self.folder, self.ports),
             "etc/gres.conf": configuration.gres_conf(self.folder),
             "etc/slurmdbd.conf": configuration.slurmdbd_conf(self.folder, self.ports),
         }
+        if self._newer:  # without a cgroup mount it needs this; 22.05 does not start with it
+            files = {**files, "etc/cgroup.conf": "CgroupPlugin=disabled\n"}
         for name, text in files.items():
             self._write(name, text.encode(), 0o600 if "dbd" in name else 0o644)
 
@@ -206,22 +237,37 @@ class SlurmLab:
         own = self.folder / "munge"
         own.mkdir(mode=0o700)
         self._write("munge/key", os.urandom(1024), 0o400)
-        for path in (own, own / "key"):
-            shutil.chown(path, "munge", "munge")
-        sockets = self.folder / "run"
-        shutil.chown(sockets, "munge", "munge")
-        door = sockets / "munge.socket"
-        options = {"key-file": own / "key", "socket": door, "pid-file": own / "pid"}
-        options |= {"log-file": own / "log", "seed-file": own / "seed"}
+        for path in (own, own / "key", self.folder / "run"):
+            os.chown(path, *self._user("munge"))
+        self._munged("munge")
+
+    def _munged(self, name: str, clock: str = "") -> None:
+        own, door = self.folder / "munge", self.folder / "run" / f"{name}.socket"
+        options = {"key-file": own / "key", "socket": door, "pid-file": own / f"{name}.pid"}
+        options |= {"log-file": own / f"{name}.log", "seed-file": own / f"{name}.seed"}
         words = [f"--{key}={value}" for key, value in options.items()]
-        self.daemon("munged", "munged", "--foreground", *words, user="munge")
-        _wait("munged", lambda: self.succeeds("munge", "-n", "-S", str(door)))
+        skewed = ["faketime", "-f", clock] if clock else []
+        daemon = name.replace("munge", "munged")
+        self.daemon(daemon, *skewed, "munged", "--foreground", "--force", *words, user="munge")
+        wait_for(daemon, lambda: self.succeeds("munge", "-n", "-S", str(door)))
+
+    def start_other_host(self, clock: str = "") -> str:
+        """munged of a host with a clock of its own (faketime's offset, like -20m); the path of its slurm.conf.
+
+        Once more: its clock is set.
+        """
+        if self.runs("munged-other"):
+            self.kill("munged-other")
+        self._munged("munge-other", clock)
+        text = (self.folder / "etc/slurm.conf").read_text().replace("/run/munge.socket", "/run/munge-other.socket")
+        self._write("etc/other.conf", text.encode(), 0o644)
+        return str(self.folder / "etc/other.conf")
 
     def _start_database(self) -> None:
         data, door = self.folder / "mysql", self.folder / "mysql.run" / "s"
         for path in (data, door.parent):
             path.mkdir(mode=0o755)
-            shutil.chown(path, "mysql", "mysql")
+            os.chown(path, *self._user("mysql"))
         self.run(
             "mariadb-install-db", "--no-defaults", "--user=mysql", f"--datadir={data}",
             "--auth-root-authentication-method=normal", "--skip-test-db",
@@ -233,7 +279,7 @@ class SlurmLab:
             user="mysql",
         )  # fmt: skip
         client = ("mariadb", "--no-defaults", "-uroot", "-S", str(door))
-        _wait("mariadbd", lambda: self.succeeds(*client, "-e", "select 1"))
+        wait_for("mariadbd", lambda: self.succeeds(*client, "-e", "select 1"))
         self.run(
             *client,
             "-e",
@@ -254,50 +300,4 @@ class SlurmLab:
 
     def _steps(self) -> list[int]:
         """The slurmstepd of this lab: they outlive slurmd, and hold files of this folder open."""
-        return [pid for pid in _pids() if _name(pid) == "slurmstepd" and self._holds(pid, str(self.folder))]
-
-    @staticmethod
-    def _holds(pid: int, *parts: str) -> bool:
-        """Whether a process has a file open whose path holds one of the parts."""
-        try:
-            links = [os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()]
-            return any(part in link for link in links for part in parts)
-        except OSError:
-            return False  # it ended meanwhile
-
-
-def _pids() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _end_tree(pid: int) -> None:
-    try:
-        children = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return
-    for child in children:
-        _end_tree(child)
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _wait(what: str, ready: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not ready():
-        assert time.monotonic() < end, f"{what} did not come up within {seconds} s"
-        time.sleep(0.05)
+        return [pid for pid in pids() if name_of(pid) == "slurmstepd" and holds(pid, str(self.folder))]

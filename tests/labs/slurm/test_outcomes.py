@@ -1,4 +1,4 @@
-"""How jobs end on a real Slurm, seen live and in the accounting, run by run."""
+"""How jobs end on a real Slurm, seen live and in the accounting, run by run. Time limits: see test_runs."""
 
 import asyncio
 import functools
@@ -129,19 +129,6 @@ async def test_a_node_that_fails(quiet: SlurmLab, cluster: SlurmCluster) -> None
         return not await down()
 
     await until(back, "the node is back in service")
-
-
-@pytest.mark.slow
-async def test_time_limit(quiet: SlurmLab, cluster: SlurmCluster) -> None:
-    """P12: Slurm's shortest limit is a minute; the run ends as timeout."""
-    number = quiet.submit("-t", "1", "--gres=gpu:1", script="sleep 300")
-    job = await job_in(cluster, number, "timeout", seconds=120)
-    assert job.reason == "TimeLimit"
-    run = (await runs_of(cluster, number))[0]
-    assert run.state is JobState.TIMEOUT
-    assert run.time_limit == 60
-    assert run.elapsed is not None
-    assert 60 <= run.elapsed < 100
 
 
 @pytest.mark.slow
