@@ -65,7 +65,7 @@ def look(stack: Stack, seen: Watched, shots: Path | None, name: str, address: st
     page.evaluate((Path(stack.environment["E2E_ASSETS"]) / "axe.min.js").read_text())
     found = {}
     for theme, rules in AXE_RULES.items():
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
         page.locator(f"html[data-bs-theme={theme}]").wait_for()
         picture(page, shots, f"{name}-{theme}")
         if violations := page.evaluate(AXE, rules):

@@ -124,7 +124,7 @@ def look(page: Page, assets: Path, shots: Path | None, name: str, rules: dict[st
         # a script tag would be held up by the policy of the pages
         page.evaluate((assets / "axe.min.js").read_text())
     for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
         page.locator(f"html[data-bs-theme={theme}]").wait_for()
         picture(page, shots, f"{name}-{theme}")
         if theme in rules and (violations := page.evaluate(AXE, rules[theme])):
