@@ -93,7 +93,8 @@ function paint(message) {
   // parts whose rows come and go are fetched again when their version changes
   document.querySelectorAll("[data-live-refresh]").forEach((element) => {
     const cell = changed[element.dataset.liveRefresh];
-    if (!cell || element.dataset.version === cell.t) return;
+    const topic = element.dataset.liveTopic || element.dataset.topic;  // several topics may have a cell of this name
+    if (!cell || (topic && topic !== message.topic) || element.dataset.version === cell.t) return;
     element.dataset.version = cell.t;
     refresh(element);
   });

@@ -229,3 +229,13 @@ def test_the_dialog_and_the_trial_are_readable(
     page.get_by_role("button", name="Test connection").click()
     expect(page.get_by_text("It was not reached.")).to_be_visible()
     look(page, assets(stack), shots, "connection-tried", AXE_RULES)
+
+
+def test_a_list_is_fetched_again_for_its_own_changes_only(stack: Stack, page: Page) -> None:
+    """The page follows several topics, and more than one of them has a version of jobs."""
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url) if request.resource_type == "xhr" else None)
+    page.goto(f"{stack.address}/jobs/")
+    page.locator("#link-state[data-state=live]").wait_for()
+    page.wait_for_timeout(3_000)
+    assert fetched == []
