@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 from uuid import UUID, uuid4
@@ -22,6 +23,7 @@ from sensaka.live import consumer, snapshots
 from sensaka.live.consumer import LiveConsumer
 from sensaka.live.hub import announce
 from sensaka.live.topics import Change, Topic, affected, parse
+from sensaka.settings.base import redis_settings
 from tests.pools.building import request, world
 from tests.sensaka.live.line import Line
 from tests.sensaka.pages import seed
@@ -94,6 +96,14 @@ def people(transactional_db: None) -> Iterator[dict[str, User]]:
     snapshots.forget()
 
 
+@pytest.fixture
+def through_redis(settings: Any) -> None:
+    """The channel layer of production: that of the tests carries no word from one thread's loop to another's."""
+    layers: Any = redis_settings(os.environ["REDIS_URL"])["CHANNEL_LAYERS"]
+    layers["default"]["CONFIG"]["prefix"] = f"test-{uuid4()}"
+    settings.CHANNEL_LAYERS = layers
+
+
 async def test_nobody_listens_without_signing_in(people: dict[str, User], connected: Opener) -> None:
     """X3: an anonymous user gets no data."""
     line = await connected(AnonymousUser())
@@ -120,7 +130,9 @@ async def test_a_member_follows_nothing_of_the_inventory(people: dict[str, User]
     assert (told["topic"], set(told["values"])) == ("work", {"requests.version"})
 
 
-async def test_a_member_follows_their_own_requests_only(people: dict[str, User], connected: Opener) -> None:
+async def test_a_member_follows_their_own_requests_only(
+    through_redis: None, people: dict[str, User], connected: Opener
+) -> None:
     mine, theirs = await database_sync_to_async(two_teams)(people["member"])
     line = await connected(people["member"])
     await line.say(json.dumps({"subscribe": [f"requests:{mine},{theirs}", f"request:{theirs}"]}))
@@ -265,7 +277,9 @@ async def opened_by(client: Client, user: User) -> Line:
     return line
 
 
-async def test_signing_out_closes_the_lines_of_that_sign_in_at_once(people: dict[str, User]) -> None:
+async def test_signing_out_closes_the_lines_of_that_sign_in_at_once(
+    through_redis: None, people: dict[str, User]
+) -> None:
     """X3: every tab of the browser, long before the round of 10 s; another browser of the person stays."""
     user = people[Role.OPERATOR]
     browser, other = await signed_in(user), await signed_in(user)
