@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from inventory.drivers.clusters.readings import RunsReading
-from inventory.models import ClusterConnection, Job
+from inventory.models import ClusterConnection, Job, Scheduler
 from inventory.rules.jobs import HOLDING, JobState, gpu_seconds
 from inventory.rules.runs import Absence, absence, is_over, merged
 from inventory.services.clusters.facts import FACTS, live_digest, live_facts, run_digest, run_facts
@@ -27,6 +27,7 @@ _WRITTEN = (
     *FACTS, "cards_known", "cards_reason", "final_gpu_seconds", "open", "seen_at", "missing_since", "accounted_at",
     "lost_at", "live_digest", "run_digest",
 )  # fmt: skip
+_STAND_INS = ("NoPods", "Suspended")  # raw states of a Kubernetes Job without pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,9 @@ def record_jobs(connection: ClusterConnection, seen: SeenJobs, runs: RunsReading
     holdings.decide([*rows.values(), *loose])
     written = [*rows.values(), *(job for job in loose if job.key in holdings.judged)]
     _write(written)
-    return holdings.write() or bool(written)
+    moved = holdings.write()
+    _drop_stand_ins(visit, written)
+    return moved or bool(written)
 
 
 def _known(connection: ClusterConnection, keys: Iterable[str]) -> dict[str, _Known]:
@@ -208,6 +211,16 @@ def _lose(visit: Visit, job: Job) -> None:
         job.seen_at = _last_seen(visit, job)
     job.open, job.lost_at = False, job.lost_at or visit.at
     job.state, job.missing_since = JobState.UNKNOWN, None
+
+
+def _drop_stand_ins(visit: Visit, written: list[Job]) -> None:
+    """A Kubernetes Job is told in its pods' place until they come. It never ran, so it leaves no lost run behind."""
+    if not written or visit.connection.scheduler != Scheduler.KUBERNETES:
+        return
+    cluster = visit.connection.cluster_id
+    pods = Job.objects.filter(cluster=cluster, job_id=OuterRef("job_id")).exclude(raw_state__in=_STAND_INS)
+    lost = Job.objects.filter(cluster=cluster, raw_state__in=_STAND_INS, lost_at__isnull=False)
+    lost.filter(Exists(pods), job_id__in={job.job_id for job in written}).delete()
 
 
 def _last_seen(visit: Visit, job: Job) -> datetime:

@@ -26,7 +26,15 @@ from inventory.services.clusters import carrying_out, connections, reading, sync
 from inventory.services.clusters.cordoning import drain, uncordon
 from inventory.services.clusters.opening import Access
 from sensaka.kernel.errors import InvalidInput
-from tests.contracts.clusters.kubernetes import TAINT, our_token, pod_body, small_cluster, uuids
+from tests.contracts.clusters.kubernetes import (
+    TAINT,
+    driver_for,
+    job_of,
+    our_token,
+    pod_body,
+    small_cluster,
+    uuids,
+)
 
 pytestmark = pytest.mark.django_db
 UUIDS = {"gpu-1": "4c4c4544-0051-3010-8052-b4c04f4e3232", "gpu-2": "4c4c4544-0051-3010-8052-b4c04f4e3233"}
@@ -128,6 +136,26 @@ def test_a_pod_deleted_during_an_outage_is_lost(server: KubernetesServer, connec
     job = Job.objects.get(name="shell")
     assert (job.state, job.ended_at, job.seen_at) == ("unknown", None, last)
     assert job.lost_at is not None
+
+
+def test_a_job_that_waited_without_pods_is_not_lost_when_they_come(
+    server: KubernetesServer, connection: ClusterConnection
+) -> None:
+    async def start(held: bool, job_id: str = "") -> str:
+        driver = driver_for(server)
+        act = driver.release(job_id, deadline=30) if job_id else driver.submit(job_of(held=held), deadline=30)
+        result = await act
+        await driver.close()
+        assert result.ok, result
+        return job_id or result.reference
+
+    job_id = asyncio.run(start(held=True))
+    synced_until(connection, lambda: Job.objects.filter(job_id=job_id, raw_state="Suspended", open=True).exists())
+    waiting = Job.objects.get(job_id=job_id)
+    asyncio.run(start(held=False, job_id=job_id))
+    synced_until(connection, lambda: Job.objects.filter(job_id=job_id, state="running").exists())
+    synced_until(connection, lambda: not Job.objects.filter(pk=waiting.pk).exists())
+    assert set(Job.objects.filter(job_id=job_id).values_list("open", "lost_at")) == {(True, None)}
 
 
 def test_a_node_renamed_is_followed_by_its_system_uuid(server: KubernetesServer, connection: ClusterConnection) -> None:
