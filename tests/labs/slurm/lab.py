@@ -246,8 +246,10 @@ class SlurmLab:
         options = {"key-file": own / "key", "socket": door, "pid-file": own / f"{name}.pid"}
         options |= {"log-file": own / f"{name}.log", "seed-file": own / f"{name}.seed"}
         words = [f"--{key}={value}" for key, value in options.items()]
-        skewed = ["faketime", "-f", clock] if clock else []
-        daemon = name.replace("munge", "munged")
+        daemon, skewed = name.replace("munge", "munged"), []
+        if clock:  # its library alone, taken by munged's own user: faketime would stay as munged's parent
+            library = self.run("faketime", "-f", clock, "printenv", "LD_PRELOAD").strip()
+            skewed = ["env", f"LD_PRELOAD={library}", f"FAKETIME={clock}"]
         self.daemon(daemon, *skewed, "munged", "--foreground", "--force", *words, user="munge")
         wait_for(daemon, lambda: self.succeeds("munge", "-n", "-S", str(door)))
 
@@ -257,7 +259,7 @@ class SlurmLab:
         Once more: its clock is set.
         """
         if self.runs("munged-other"):
-            self.kill("munged-other")
+            self.kill("munged-other", signal.SIGTERM)  # so that the library leaves nothing behind
         self._munged("munge-other", clock)
         text = (self.folder / "etc/slurm.conf").read_text().replace("/run/munge.socket", "/run/munge-other.socket")
         self._write("etc/other.conf", text.encode(), 0o644)
