@@ -23,37 +23,28 @@ class Again:
     moves: list[Move] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
-    """A planned entry and the work that runs on its card, as people know it."""
-
-    entry: Entry
-    holder: str
-
-
 def plan_again(
-    clashes: Sequence[Clash], *, held: Collection[UUID], pools: Mapping[UUID, UUID], now: datetime
+    ousted: Sequence[Entry], *, held: Collection[UUID], pools: Mapping[UUID, UUID], now: datetime
 ) -> Again:  # fmt: skip
     """Another free card of the same node, model and pool for each; else the whole request goes back to the queue.
 
     `held` are cards that turned out to be held in this pass. Three queries for any number of clashes.
     """
     again = Again()
-    if not clashes:
+    if not ousted:
         return again
-    nodes = {clash.entry.node for clash in clashes}
+    nodes = {entry.node for entry in ousted}
     requests = {
         row.pk: row
-        for row in Request.objects.filter(pk__in={clash.entry.request for clash in clashes}).only(
+        for row in Request.objects.filter(pk__in={entry.request for entry in ousted}).only(
             "id", "state", "attempt", "launch_tried_at", "leaves_at"
         )
     }
     present = stored(Q(node__in=nodes, span__upper_inf=True) | Q(request__in=requests, job=None, span__upper_inf=True))
     free = _free_cards(nodes, {entry.card for entry in present} | set(held))
     names = dict(Card.objects.filter(node__in=nodes).values_list("pk", "model"))
-    lost: dict[UUID, str] = {}
-    for clash in clashes:
-        entry = clash.entry
+    lost: set[UUID] = set()
+    for entry in ousted:
         assert entry.request is not None
         fitting = [
             card
@@ -63,13 +54,13 @@ def plan_again(
         if fitting and entry.slice is None and entry.request not in lost:
             del free[entry.node][fitting[0]]
             again.moved.append(replace(entry, card=fitting[0]))
-            again.moves.append(_told(requests[entry.request], clash.holder))
+            again.moves.append(_told(requests[entry.request]))
         else:
-            lost.setdefault(entry.request, clash.holder)
+            lost.add(entry.request)
     again.moved = [entry for entry in again.moved if entry.request not in lost]
     again.moves = [move for move in again.moves if move.request not in lost]
     again.gone = [entry for entry in present if entry.request in lost and entry.job is None]
-    again.moves += [move for key, holder in lost.items() if (move := _back(requests[key], holder, now)) is not None]
+    again.moves += [move for key in sorted(lost) if (move := _back(requests[key], now)) is not None]
     return again
 
 
@@ -82,16 +73,17 @@ def _free_cards(nodes: Collection[UUID], held: Collection[UUID]) -> dict[UUID, d
     return found
 
 
-def _told(request: Request, holder: str) -> Move:
-    cause = f"{holder} runs on a card that was promised to it: it got another card of the same node."
+def _told(request: Request) -> Move:
+    # whose work it is stays out: the history is read by the request's team
+    cause = "Other work runs on a card that was promised to it: it got another card of the same node."
     return Move(request.pk, request.state, "replan", cause, request.attempt)
 
 
-def _back(request: Request, holder: str, now: datetime) -> Move | None:
+def _back(request: Request, now: datetime) -> Move | None:
     """Back to the queue at once; what was submitted already is withdrawn from its scheduler first."""
     if request.state != "starting":
         return None
-    cause = f"{holder} runs on cards that were promised to it: it waits again."
+    cause = "Other work runs on cards that were promised to it: it waits again."
     if request.launch_tried_at is None:
         return Move(request.pk, request.state, "return", cause, request.attempt, {"mark": ""})
     if request.leaves_at is not None:

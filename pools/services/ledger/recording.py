@@ -20,7 +20,6 @@ from pools.rules.mapping import OwnerBook
 from pools.rules.marks import PREFIX
 from pools.selectors.membership import places
 from pools.services.ledger import clashes, entries
-from pools.services.ledger.clashes import Clash
 from pools.services.ledger.entries import Entry
 from pools.services.ledger.following import moves_of
 from pools.services.ledger.seen import MARKED, SeenJob, add_things, changed_jobs, jobs_where, owner_book
@@ -198,10 +197,8 @@ class _Batch:
     def _plan_again(self, ousted: Sequence[Entry], present: Sequence[Entry], pools: dict[UUID, UUID]) -> None:
         if not ousted:
             return
-        names = {job.id: f"Job {job.job_id} of {job.cluster_name}" for job in self._jobs}
-        holders = {entry.card: names.get(entry.job, "Other work") for entry in present if entry.end is None}  # type: ignore[arg-type]
-        found = [Clash(entry, holders.get(entry.card, "Other work")) for entry in ousted]
-        again = clashes.plan_again(found, held=set(holders), pools=pools, now=self._now)
+        held = {entry.card for entry in present if entry.end is None}
+        again = clashes.plan_again(ousted, held=held, pools=pools, now=self._now)
         entries.delete(again.gone)
         entries.write(again.moved)
         move_all(again.moves, now=self._now)

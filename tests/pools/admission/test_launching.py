@@ -9,7 +9,7 @@ from django.utils import timezone
 from inventory.drivers.clusters.capabilities import ActResult, JobSpec, Outcome
 from inventory.drivers.clusters.readings import JobState
 from inventory.models import Job
-from pools.models import Allocation, Hold, MappingRule, Request
+from pools.models import Allocation, Hold, MappingRule, Request, RequestEvent
 from pools.selectors.access import require_operator
 from pools.services import extensions
 from pools.services.launching import carrying_out
@@ -125,6 +125,8 @@ def test_observed_work_keeps_the_cards_and_the_plan_is_made_again(managed: Manag
     assert managed.ledger.follow().clashes == 1
     assert state(request) == "queued"
     assert (managed.history(request), managed.held(request)) == (["admit", "return"], [])
+    told = RequestEvent.objects.get(request=request, event="return").cause  # its team reads this, so it names nobody
+    assert told == "Other work runs on cards that were promised to it: it waits again."
     assert Allocation.objects.get().request is None
     managed.turn()
     assert {one.code for one in managed.reasons(request)} & {"NO_FREE_CARDS", "GANG_INCOMPLETE"}
