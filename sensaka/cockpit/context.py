@@ -11,6 +11,9 @@ from django.utils.translation import gettext as _
 
 from inventory.models import Site
 
+KEEP: int | None = 10
+"""Seconds that the frame remembers whether the fleet is simulated."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -77,7 +80,7 @@ def navigation(request: HttpRequest) -> list[Entry]:
 
 
 def _simulated() -> bool:
-    """Whether any site is simulated; asked once in ten seconds."""
+    """Whether any site is simulated; asked once in KEEP seconds."""
     if settings.SIMULATED_FLEET:
         return True
     key = "cockpit.simulated"
@@ -85,7 +88,7 @@ def _simulated() -> bool:
         known = cache.get(key)
         if known is None:
             known = Site.objects.filter(simulated=True).exists()
-            cache.set(key, known, 10)
+            cache.set(key, known, KEEP)
     except OSError:  # Redis is away; the database knows
         known = Site.objects.filter(simulated=True).exists()
     return bool(known)

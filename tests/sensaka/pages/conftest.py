@@ -5,6 +5,9 @@ from django.test import Client
 
 from sensaka.live import snapshots
 from tests.sensaka.pages import seed, work_seed
+from tests.steady import steady_frame
+
+__all__ = ["steady_frame"]
 
 
 @pytest.fixture

@@ -13,6 +13,9 @@ from pools.models import ClusterMode, Extension, Mode, Request
 from sensaka.identity.models import Role, User
 from sensaka.live import snapshots
 from tests.pools.building import World, allocation, person, request, world
+from tests.steady import steady_frame
+
+__all__ = ["steady_frame"]
 
 SignIn = Callable[[User], Client]
 
