@@ -113,6 +113,20 @@ class SlurmLab:
         process.wait(timeout=20)
 
     @contextmanager
+    def away(self, name: str, number: int = signal.SIGKILL) -> Iterator[None]:
+        """One daemon is gone for a while, and back afterwards whatever happened meanwhile: others need it."""
+        again = {
+            "slurmrestd": self.start_rest,
+            "slurmctld": self.start_controller,
+            "slurmdbd": self.start_accounting,
+        }
+        self.kill(name, number)
+        try:
+            yield
+        finally:
+            again[name]()
+
+    @contextmanager
     def paused(self, name: str) -> Iterator[None]:
         """A daemon that answers nothing for a while."""
         process = self._running[name]
