@@ -96,6 +96,8 @@ async def test_a_watch_goes_on_after_410(kubernetes: KubernetesServer, cluster: 
         await until(lambda: told.wholes >= 2 and told[-1].complete, "it goes on")
         finish_job(kubernetes, *job.job_id.split("/")[::2], 3)
         await until(lambda: told.states(job.key)[-1:] == ["failed"], "its end is told")
+        assert told.states(job.key).count(JobState.FAILED) == 1  # told once, though everything was told anew
+        assert not told.gone()
 
 
 async def test_a_pod_deleted_during_an_outage(kubernetes: KubernetesServer, cluster: KubernetesCluster) -> None:

@@ -75,7 +75,7 @@ class Record:
         numbers = [self.number, *others]
         synced_until(self.connection, "all is over", lambda: over(*numbers) and self._told(numbers))
         sync(self.connection)
-        rows = list(Job.objects.filter(job_id__in=numbers).order_by("submitted_at"))
+        rows = sorted(Job.objects.filter(job_id__in=numbers), key=lambda job: int(job.job_id))
         assert [job.pk for job in rows if job.job_id == self.number] == [self.job.pk]
         assert stored_cards(self.job) == self.cards
         assert [job.job_id for job in rows] == numbers
@@ -85,7 +85,7 @@ class Record:
     def _told(self, numbers: list[str]) -> list[Accounted]:
         """The runs by `sacct`; none while one has no end, for slurmdbd writes that last."""
         runs = accounted(self.lab, *numbers)
-        return sorted(runs, key=lambda run: run.submitted) if all(run.ended for run in runs) else []
+        return sorted(runs, key=lambda run: int(run.number)) if all(run.ended for run in runs) else []
 
     def end(self) -> None:
         (self.lab.folder / "work/end").touch()
